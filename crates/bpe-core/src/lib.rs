@@ -1,0 +1,1 @@
+//! Vocabularies, merge rules and span encoders.

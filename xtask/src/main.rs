@@ -1,0 +1,2 @@
+//! The recurring jobs of the project.
+fn main() {}
