@@ -1,0 +1,210 @@
+//! From a text to labelled spans: special tokens first, then the stages of lexers.
+
+use core::ops::{ControlFlow, Range};
+
+use crate::{LexError, Lexer, SpecialMatcher};
+
+/// A stretch of a text and what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Span {
+    /// The first byte, counted from the start of the text.
+    pub start: usize,
+    /// The byte after the last one.
+    pub end: usize,
+    /// What the stretch is.
+    pub label: Label,
+}
+
+impl Span {
+    /// Returns the bytes that the span covers.
+    pub fn range(&self) -> Range<usize> {
+        self.start..self.end
+    }
+}
+
+/// What a span is (001, section 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Label {
+    /// A pre-token: text that the pattern matches, or one invalid part of a text that is not
+    /// UTF-8. Merges apply inside, and never across its ends.
+    Word,
+    /// Text that the pattern does not match. It is kept: what becomes of it is for the caller
+    /// to say (tiktoken drops it, `tokenizers` treats it like a word).
+    Gap,
+    /// A special token, by its position in the list that the [`SpecialMatcher`] was made from.
+    Special(usize),
+}
+
+/// Cuts a text into labelled spans.
+///
+/// 1. The special tokens are found over the whole text; what stands between them is lexed
+///    without regard to what stands around it.
+/// 2. Bytes that are not UTF-8: each maximal invalid part, as
+///    [`String::from_utf8_lossy`] replaces it by one U+FFFD, is a [`Word`](Label::Word) of its
+///    own, and a segment ends before it and begins after it.
+/// 3. Each segment goes through the stages: the pieces that a stage makes, its matches and what
+///    stands between them alike, are the segments of the next one. (`tokenizers` calls this a
+///    sequence of `Split` with the behaviour `Isolated`.) The last stage gives the label.
+///
+/// The lexers own scratch memory, so there is one spanner per thread; a clone shares their
+/// tables. Linear in the text if the lexers are; allocates nothing itself.
+///
+/// ```
+/// use bpe_lexers::{Engine, Pattern, Spanner, SpecialMatcher};
+/// use std::ops::ControlFlow;
+///
+/// let mut spanner = Spanner::new(vec![Pattern::o200k().lexer(Engine::Auto)?]);
+/// let specials = SpecialMatcher::new(["<|endoftext|>"])?;
+/// let text = "It's 2026.<|endoftext|>";
+/// let mut pieces = Vec::new();
+/// let flow: ControlFlow<()> = spanner.for_each_span(text.as_bytes(), &specials, |span| {
+///     pieces.push(&text[span.range()]);
+///     ControlFlow::Continue(())
+/// })?;
+/// assert!(flow.is_continue());
+/// assert_eq!(pieces, ["It's", " ", "202", "6", ".", "<|endoftext|>"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Spanner {
+    stages: Vec<Box<dyn Lexer>>,
+}
+
+impl Spanner {
+    /// Returns a spanner with these stages. Without a stage each segment is one word.
+    pub fn new(stages: Vec<Box<dyn Lexer>>) -> Self {
+        Self { stages }
+    }
+
+    /// Calls `visit` for each span of `text` in order, until it breaks.
+    ///
+    /// The spans cover the text without gap or overlap, and none is empty. The value of a break
+    /// is returned in the `ControlFlow`.
+    ///
+    /// # Errors
+    ///
+    /// A lexer gave up. The offset of the error is in bytes of `text`; the spans before that
+    /// place have been visited.
+    pub fn for_each_span<B>(
+        &mut self,
+        text: &[u8],
+        specials: &SpecialMatcher,
+        mut visit: impl FnMut(Span) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>, LexError> {
+        let mut from = 0;
+        while let Some((index, special)) = specials.find(text, from) {
+            let before = text.get(from..special.start).unwrap_or_default();
+            let flow = between_specials(&mut self.stages, before, from, &mut visit)?;
+            if flow.is_break() {
+                return Ok(flow);
+            }
+            let flow = visit(Span {
+                start: special.start,
+                end: special.end,
+                label: Label::Special(index),
+            });
+            if flow.is_break() {
+                return Ok(flow);
+            }
+            from = special.end;
+        }
+        let last = text.get(from..).unwrap_or_default();
+        between_specials(&mut self.stages, last, from, &mut visit)
+    }
+}
+
+impl core::fmt::Debug for Spanner {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        formatter
+            .debug_struct("Spanner")
+            .field("stages", &self.stages.len())
+            .finish()
+    }
+}
+
+/// Lexes text without special tokens, which starts at byte `offset` of the whole.
+fn between_specials<B, V: FnMut(Span) -> ControlFlow<B>>(
+    stages: &mut [Box<dyn Lexer>],
+    bytes: &[u8],
+    offset: usize,
+    visit: &mut V,
+) -> Result<ControlFlow<B>, LexError> {
+    if let Ok(segment) = core::str::from_utf8(bytes) {
+        return lex(stages, segment, offset, Label::Word, visit);
+    }
+    let mut start = offset;
+    for chunk in bytes.utf8_chunks() {
+        let flow = lex(stages, chunk.valid(), start, Label::Word, visit)?;
+        if flow.is_break() {
+            return Ok(flow);
+        }
+        start += chunk.valid().len();
+        let invalid = chunk.invalid();
+        if !invalid.is_empty() {
+            let end = start + invalid.len();
+            let flow = visit(Span {
+                start,
+                end,
+                label: Label::Word,
+            });
+            if flow.is_break() {
+                return Ok(flow);
+            }
+            start = end;
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+/// Lexes one segment, which starts at byte `offset` of the whole, with all stages. Without a
+/// stage the segment is one span with this label.
+fn lex<B, V: FnMut(Span) -> ControlFlow<B>>(
+    stages: &mut [Box<dyn Lexer>],
+    segment: &str,
+    offset: usize,
+    label: Label,
+    visit: &mut V,
+) -> Result<ControlFlow<B>, LexError> {
+    if segment.is_empty() {
+        return Ok(ControlFlow::Continue(()));
+    }
+    let Some((lexer, later)) = stages.split_first_mut() else {
+        return Ok(visit(Span {
+            start: offset,
+            end: offset + segment.len(),
+            label,
+        }));
+    };
+    let mut position = 0;
+    while position < segment.len() {
+        let found = lexer
+            .next_pre_token(segment, position)
+            .map_err(|error| error.moved_by(offset))?
+            .unwrap_or(segment.len()..segment.len());
+        let (Some(gap), Some(word)) = (
+            segment.get(position..found.start),
+            segment.get(found.clone()),
+        ) else {
+            return Err(LexError::engine(
+                offset + position,
+                "the lexer returned a range that is none of the segment",
+            ));
+        };
+        if word.is_empty() && found.start < segment.len() {
+            return Err(LexError::engine(
+                offset + position,
+                "the lexer returned an empty range",
+            ));
+        }
+        let flow = lex(later, gap, offset + position, Label::Gap, visit)?;
+        if flow.is_break() {
+            return Ok(flow);
+        }
+        let flow = lex(later, word, offset + found.start, Label::Word, visit)?;
+        if flow.is_break() {
+            return Ok(flow);
+        }
+        position = found.end;
+    }
+    Ok(ControlFlow::Continue(()))
+}

@@ -1,0 +1,96 @@
+//! Special tokens, found as text before the pattern sees it.
+
+use core::ops::Range;
+use std::collections::HashMap;
+
+use aho_corasick::{AhoCorasick, Input, MatchKind};
+
+use crate::SpecialError;
+
+/// Finds special tokens in a text: the leftmost, and of those that start there the longest.
+///
+/// The tokens are bytes, so they are found in text that is not UTF-8 too. Cheap to clone. A
+/// search is linear in the bytes it looks at, whatever the number of tokens.
+///
+/// ```
+/// use bpe_lexers::SpecialMatcher;
+///
+/// // One is a prefix of the other: the longer wins where both stand.
+/// let specials = SpecialMatcher::new(["<s>", "<s>>"])?;
+/// assert_eq!(specials.find(b"a<s>>b<s>", 0), Some((1, 1..5)));
+/// assert_eq!(specials.find(b"a<s>>b<s>", 5), Some((0, 6..9)));
+/// # Ok::<(), bpe_lexers::SpecialError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct SpecialMatcher {
+    /// Nothing where there is nothing to look for.
+    automaton: Option<AhoCorasick>,
+    longest: usize,
+}
+
+impl SpecialMatcher {
+    /// Returns a matcher for `texts`; a match is reported by its position among them.
+    ///
+    /// # Errors
+    ///
+    /// A text is empty, or is there twice, or there are too many for one automaton.
+    pub fn new<I, S>(texts: I) -> Result<Self, SpecialError>
+    where
+        I: IntoIterator<Item = S>,
+        S: AsRef<[u8]>,
+    {
+        let texts: Vec<S> = texts.into_iter().collect();
+        let mut longest = 0;
+        let mut seen = HashMap::with_capacity(texts.len());
+        for (index, text) in texts.iter().enumerate() {
+            let text = text.as_ref();
+            if text.is_empty() {
+                return Err(SpecialError::empty(index));
+            }
+            if let Some(first) = seen.insert(text, index) {
+                return Err(SpecialError::duplicate(first, index));
+            }
+            longest = longest.max(text.len());
+        }
+        if texts.is_empty() {
+            return Ok(Self::none());
+        }
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(&texts)
+            .map_err(SpecialError::too_large)?;
+        Ok(Self {
+            automaton: Some(automaton),
+            longest,
+        })
+    }
+
+    /// Returns the matcher that finds nothing.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Returns the first special token of `text` at or after byte `from`: its position in the
+    /// list, and where it stands.
+    pub fn find(&self, text: &[u8], from: usize) -> Option<(usize, Range<usize>)> {
+        let automaton = self.automaton.as_ref()?;
+        if from >= text.len() {
+            return None;
+        }
+        let found = automaton.find(Input::new(text).range(from..))?;
+        Some((found.pattern().as_usize(), found.range()))
+    }
+
+    /// Is there nothing to look for?
+    pub fn is_empty(&self) -> bool {
+        self.automaton.is_none()
+    }
+
+    /// Returns the length of the longest special token in bytes, 0 if there is none.
+    ///
+    /// A special token that starts before the last `max_len() - 1` bytes of a text lies in it
+    /// whole: what a caller who reads a text in parts has to keep.
+    pub fn max_len(&self) -> usize {
+        self.longest
+    }
+}
