@@ -1,0 +1,360 @@
+//! What a file says: a vocabulary and its merge rules, checked on the way in.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+use crate::vocabulary::{TokenId, Vocabulary};
+
+/// The place of a merge rule in its list: of two rules that apply, the one with the *smaller*
+/// number comes first. So the best priority is the minimum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Priority(pub u32);
+
+/// `(left, right) -> product`, with its priority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MergeRule {
+    /// The left side.
+    pub left: TokenId,
+    /// The right side.
+    pub right: TokenId,
+    /// The token whose bytes are those of both sides.
+    pub product: TokenId,
+    /// Where the rule stands.
+    pub priority: Priority,
+}
+
+/// What a span is before the first merge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Atoms {
+    /// One token a byte: the vocabularies of GPT-2's descendants.
+    #[default]
+    Bytes,
+    /// One token a character: SentencePiece-style vocabularies. A character that is no token
+    /// becomes its bytes' fallback tokens, where the vocabulary has all of them
+    /// ([`Vocabulary::byte_fallback`]), else the unknown token. Each byte of a part that is not
+    /// UTF-8 is treated as such a character's.
+    Characters {
+        /// The token for characters that are nothing else; without it they are an error.
+        unknown: Option<TokenId>,
+        /// Whether neighbouring unknown characters make one unknown token.
+        fuse_unknown: bool,
+    },
+}
+
+/// A vocabulary with merge rules in the order of their priorities, as a file lists them.
+///
+/// Useful for asking what a file says, and as the input of [`crate::reference`] and of
+/// [`CanonicalForm::new`](crate::CanonicalForm::new), which engines are built from.
+#[derive(Debug, Clone)]
+pub struct Dictionary {
+    vocabulary: Arc<Vocabulary>,
+    rules: Vec<MergeRule>,
+    atoms: Atoms,
+    whole_piece_lookup: bool,
+}
+
+impl Dictionary {
+    /// The dictionary of a rank file (tiktoken): two neighbours may merge whenever their bytes
+    /// together are a token, and the id of that token is the priority.
+    ///
+    /// So each token has a rule for each of its splits into two tokens, all of one priority.
+    /// Whole-piece look-up is on, as in tiktoken.
+    ///
+    /// Cost: O(bytes * longest token) with one hash look-up a split.
+    ///
+    /// # Errors
+    ///
+    /// More than 2^32 - 3 rules.
+    pub fn from_ranks(vocabulary: Vocabulary) -> Result<Self, DictionaryError> {
+        let mut rules = Vec::new();
+        for (position, (product, bytes)) in vocabulary.iter().enumerate() {
+            if bytes.len() == 1 || vocabulary.id_of(bytes) != Some(product) {
+                continue;
+            }
+            for split in 1..bytes.len() {
+                let (left, right) = bytes.split_at(split);
+                if let (Some(left), Some(right)) = (vocabulary.id_of(left), vocabulary.id_of(right))
+                {
+                    rules.push(MergeRule {
+                        left,
+                        right,
+                        product,
+                        priority: Priority(position as u32),
+                    });
+                }
+            }
+        }
+        check_rule_count(rules.len())?;
+        Ok(Self {
+            vocabulary: Arc::new(vocabulary),
+            rules,
+            atoms: Atoms::Bytes,
+            whole_piece_lookup: true,
+        })
+    }
+
+    /// The dictionary of an ordered list of merges (GPT-2, Hugging Face): the earlier, the better.
+    ///
+    /// Whole-piece look-up is off, as in Hugging Face's `tokenizers` without `ignore_merges`.
+    ///
+    /// Cost: O(n) with one hash look-up of the product a merge.
+    ///
+    /// # Errors
+    ///
+    /// A merge whose side is no token or whose product is none, or that is listed twice; the error
+    /// names it by its index.
+    pub fn from_merges(
+        vocabulary: Vocabulary,
+        merges: impl IntoIterator<Item = (TokenId, TokenId)>,
+    ) -> Result<Self, DictionaryError> {
+        let mut rules = Vec::new();
+        let mut seen = HashMap::<(TokenId, TokenId), usize, RandomState>::default();
+        let mut bytes = Vec::new();
+        for (index, (left, right)) in merges.into_iter().enumerate() {
+            check_rule_count(index)?;
+            bytes.clear();
+            for id in [left, right] {
+                let token = vocabulary
+                    .token_bytes(id)
+                    .ok_or(DictionaryError(Kind::UnknownSide { index, id }))?;
+                bytes.extend_from_slice(token);
+            }
+            let product = vocabulary
+                .id_of(&bytes)
+                .ok_or(DictionaryError(Kind::NoProduct { index, left, right }))?;
+            if let Some(first) = seen.insert((left, right), index) {
+                return Err(DictionaryError(Kind::DuplicateMerge { first, index }));
+            }
+            rules.push(MergeRule {
+                left,
+                right,
+                product,
+                priority: Priority(index as u32),
+            });
+        }
+        Ok(Self {
+            vocabulary: Arc::new(vocabulary),
+            rules,
+            atoms: Atoms::Bytes,
+            whole_piece_lookup: false,
+        })
+    }
+
+    /// The same dictionary, with other atoms than bytes.
+    ///
+    /// # Errors
+    ///
+    /// An unknown token that the vocabulary does not have.
+    pub fn with_atoms(mut self, atoms: Atoms) -> Result<Self, DictionaryError> {
+        if let Atoms::Characters {
+            unknown: Some(id), ..
+        } = atoms
+            && self.vocabulary.token_bytes(id).is_none()
+        {
+            return Err(DictionaryError(Kind::UnknownUnknown { id }));
+        }
+        self.atoms = atoms;
+        Ok(self)
+    }
+
+    /// The same dictionary, with whole-piece look-up on or off.
+    pub fn with_whole_piece_lookup(mut self, on: bool) -> Self {
+        self.whole_piece_lookup = on;
+        self
+    }
+
+    /// The tokens.
+    pub fn vocabulary(&self) -> &Arc<Vocabulary> {
+        &self.vocabulary
+    }
+
+    /// The rules, in ascending order of [`Priority`]. Of a rank file, the rules of one token share
+    /// its priority and stand together.
+    pub fn rules(&self) -> &[MergeRule] {
+        &self.rules
+    }
+
+    /// What a span is before the first merge.
+    pub fn atoms(&self) -> Atoms {
+        self.atoms
+    }
+
+    /// Whether a pre-token that is itself a token becomes that token without merging. The caller
+    /// of a [`SpanEncoder`](crate::SpanEncoder) applies it, once, before the encoder.
+    pub fn whole_piece_lookup(&self) -> bool {
+        self.whole_piece_lookup
+    }
+
+    /// The single bytes that no token stands for. With [`Atoms::Bytes`] a text that holds one of
+    /// them cannot be encoded.
+    pub fn missing_bytes(&self) -> impl Iterator<Item = u8> {
+        (0..=255).filter(|&byte| self.vocabulary.id_of(&[byte]).is_none())
+    }
+
+    /// The first rule, as listed, with a side that only a later rule makes; `None` where the
+    /// dictionary is proper, so that standard and SentencePiece semantics agree. O(rules).
+    ///
+    /// Rules that can never fire count here: a dictionary that is improper as listed is often
+    /// proper once they are gone ([`CanonicalForm::improper_rule`](crate::CanonicalForm::improper_rule)).
+    pub fn improper_rule(&self) -> Option<ImproperRule> {
+        let mut made_at = alloc::vec![None; self.vocabulary.len()];
+        for rule in &self.rules {
+            if let Some(position) = self.vocabulary.position_of(rule.product) {
+                made_at[position].get_or_insert(*rule);
+            }
+        }
+        self.rules.iter().find_map(|rule| {
+            [rule.left, rule.right].into_iter().find_map(|side| {
+                let maker = made_at[self.vocabulary.position_of(side)?]?;
+                (maker.priority >= rule.priority).then_some(ImproperRule { rule: *rule, maker })
+            })
+        })
+    }
+
+    /// True where no rule's side is made by a later rule only. O(rules).
+    pub fn is_proper(&self) -> bool {
+        self.improper_rule().is_none()
+    }
+}
+
+/// Evidence that a dictionary is improper: a rule, and the later rule that makes one of its sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImproperRule {
+    /// The rule with a side made too late.
+    pub rule: MergeRule,
+    /// The first rule that makes this side; its priority is not before that of `rule`.
+    pub maker: MergeRule,
+}
+
+/// Two numbers are kept free to mark tokens that no rule makes.
+fn check_rule_count(count: usize) -> Result<(), DictionaryError> {
+    if count > (u32::MAX - 2) as usize {
+        return Err(DictionaryError(Kind::TooManyRules));
+    }
+    Ok(())
+}
+
+/// Why a vocabulary and merges are no dictionary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DictionaryError(Kind);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    UnknownSide {
+        index: usize,
+        id: TokenId,
+    },
+    NoProduct {
+        index: usize,
+        left: TokenId,
+        right: TokenId,
+    },
+    DuplicateMerge {
+        first: usize,
+        index: usize,
+    },
+    UnknownUnknown {
+        id: TokenId,
+    },
+    TooManyRules,
+}
+
+impl DictionaryError {
+    /// Index of the merge at fault, counted from 0, where one is.
+    pub fn merge_index(&self) -> Option<usize> {
+        match self.0 {
+            Kind::UnknownSide { index, .. }
+            | Kind::NoProduct { index, .. }
+            | Kind::DuplicateMerge { index, .. } => Some(index),
+            Kind::UnknownUnknown { .. } | Kind::TooManyRules => None,
+        }
+    }
+}
+
+impl fmt::Display for DictionaryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Kind::UnknownSide { index, id } => {
+                write!(f, "merge {index}: no token has the id {id}")
+            }
+            Kind::NoProduct { index, left, right } => {
+                write!(
+                    f,
+                    "merge {index}: tokens {left} and {right} together are no token"
+                )
+            }
+            Kind::DuplicateMerge { first, index } => {
+                write!(f, "merge {index} is merge {first} again")
+            }
+            Kind::UnknownUnknown { id } => {
+                write!(f, "the unknown token has the id {id}, which no token has")
+            }
+            Kind::TooManyRules => f.write_str("more merge rules than 32 bits can number"),
+        }
+    }
+}
+
+impl core::error::Error for DictionaryError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    fn letters(tokens: &[(TokenId, &str)]) -> Vocabulary {
+        Vocabulary::new(tokens.iter().copied()).expect("valid")
+    }
+
+    #[test]
+    fn ranks_give_a_rule_for_each_split_with_the_priority_of_the_product() {
+        let vocabulary = letters(&[(0, "a"), (1, "b"), (2, "ab"), (4, "aba"), (3, "ba")]);
+        let dictionary = Dictionary::from_ranks(vocabulary).expect("valid");
+        let rules: Vec<_> = dictionary
+            .rules()
+            .iter()
+            .map(|rule| (rule.left, rule.right, rule.product, rule.priority.0))
+            .collect();
+        assert_eq!(
+            rules,
+            [(0, 1, 2, 2), (1, 0, 3, 3), (0, 3, 4, 4), (2, 0, 4, 4)]
+        );
+        assert!(dictionary.whole_piece_lookup());
+        assert!(dictionary.is_proper());
+    }
+
+    #[test]
+    fn a_side_made_by_a_later_rule_is_improper_and_both_rules_are_named() {
+        let vocabulary = letters(&[(0, "a"), (1, "b"), (2, "aba"), (3, "ab")]);
+        let dictionary = Dictionary::from_merges(vocabulary, [(3, 0), (0, 1)]).expect("valid");
+        let evidence = dictionary.improper_rule().expect("improper");
+        assert_eq!((evidence.rule.left, evidence.rule.right), (3, 0));
+        assert_eq!((evidence.maker.left, evidence.maker.right), (0, 1));
+    }
+
+    #[test]
+    fn merges_that_make_no_sense_are_refused_by_index() {
+        let vocabulary = || letters(&[(0, "a"), (1, "b"), (2, "ab")]);
+        let message = |merges: &[(TokenId, TokenId)]| {
+            Dictionary::from_merges(vocabulary(), merges.iter().copied())
+                .expect_err("invalid")
+                .to_string()
+        };
+        assert_eq!(message(&[(0, 9)]), "merge 0: no token has the id 9");
+        assert_eq!(
+            message(&[(0, 1), (1, 0)]),
+            "merge 1: tokens 1 and 0 together are no token"
+        );
+        assert_eq!(message(&[(0, 1), (0, 1)]), "merge 1 is merge 0 again");
+    }
+
+    #[test]
+    fn missing_bytes_are_listed() {
+        let dictionary = Dictionary::from_ranks(letters(&[(0, "a"), (1, "bb")])).expect("valid");
+        assert_eq!(dictionary.missing_bytes().count(), 255);
+        assert!(dictionary.missing_bytes().all(|byte| byte != b'a'));
+    }
+}
