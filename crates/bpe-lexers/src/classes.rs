@@ -65,3 +65,20 @@ impl Classes {
         })
     }
 }
+
+/// Returns the major version of Unicode whose character classes all engines use.
+///
+/// It is the version of the tables of regex-syntax, 16 when this was written. A library with
+/// other tables, as Python's, differs in characters that one of the two does not know yet.
+///
+/// ```
+/// assert!(bpe_lexers::unicode_version() >= 16);
+/// ```
+pub fn unicode_version() -> u32 {
+    // The tables name the versions of Unicode from 1.1 up to their own.
+    let mut version = 1;
+    while regex_syntax::parse(&format!(r"\p{{age:{}.0}}", version + 1)).is_ok() {
+        version += 1;
+    }
+    version
+}

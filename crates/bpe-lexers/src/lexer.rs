@@ -94,13 +94,25 @@ pub enum Engine {
 /// ```
 pub fn lexer(pattern: &Pattern, engine: Engine) -> Result<Box<dyn Lexer>, PatternError> {
     match engine {
-        Engine::Auto => automata(pattern)
-            .or_else(|_| reference(pattern))
-            .or_else(|error| transcription(pattern).map_err(|_| error)),
+        Engine::Auto => automatic(pattern),
         Engine::Automata => automata(pattern),
         Engine::Reference => reference(pattern),
         Engine::Transcription => transcription(pattern),
     }
+}
+
+fn automatic(pattern: &Pattern) -> Result<Box<dyn Lexer>, PatternError> {
+    automata(pattern).or_else(|first| {
+        reference(pattern).or_else(|second| {
+            // The reference engine's reason counts, since it could have run any pattern.
+            let reason = if cfg!(feature = "reference") {
+                second
+            } else {
+                first
+            };
+            transcription(pattern).map_err(|_| reason)
+        })
+    })
 }
 
 #[cfg(feature = "automata")]

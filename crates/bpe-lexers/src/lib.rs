@@ -83,9 +83,8 @@
 //!
 //! # Unicode
 //!
-//! All engines take their character classes from regex-syntax 0.8 (Unicode 16 at the time of
-//! writing). A library with other tables, as Python's, differs in characters that one of them
-//! does not know yet.
+//! All engines take their character classes from regex-syntax; [`unicode_version`] says which
+//! version of Unicode that is.
 //!
 //! # Features
 //!
@@ -109,6 +108,7 @@ mod transcription;
 
 #[cfg(feature = "automata")]
 pub use automata::AutomataLexer;
+pub use classes::unicode_version;
 pub use cuts::last_safe_cut;
 pub use error::{LexError, PatternError, SpecialError};
 pub use lexer::{Engine, Lexer, lexer};
