@@ -23,10 +23,10 @@
 //!
 //! ```text
 //! I'm   here<|end|>  7!
-//! |  word, special, word: the special token is found first
-//! I'm   here          -> "I" "'m" "  " " here"
-//!           <|end|>   -> special token
-//!                  7! -> " " " 7" "!"     (after the special token: "  7!")
+//!
+//! I'm   here              segment        "I"  "'m"  "  "  " here"
+//!           <|end|>       special token
+//!                  7!     segment        " "  " 7"  "!"
 //! ```
 //!
 //! In `I'm   here` the three blanks: ` ?\p{L}+` needs a letter after the first blank, so it
