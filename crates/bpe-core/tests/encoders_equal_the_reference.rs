@@ -299,6 +299,6 @@ fn public_types_can_cross_threads() {
     check::<bpe_core::BytePairs>();
     check::<bpe_core::EncodeError>();
     check::<bpe_core::DecodeError>();
-    fn check_send<T: Send + ?Sized>() {}
-    check_send::<dyn SpanEncoder>();
+    fn check_unsized<T: Send + Sync + ?Sized>() {}
+    check_unsized::<dyn SpanEncoder>();
 }

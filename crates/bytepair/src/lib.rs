@@ -1,1 +1,66 @@
-//! The facade.
+//! Byte pair encoding for language models: exact, bounded, with the vocabularies embedded.
+//!
+//! ```
+//! let tokenizer = bytepair::Tokenizer::o200k_base();
+//! let ids = tokenizer.encode("Hello, world")?;
+//! let text = tokenizer.decode(&ids)?;
+//! assert_eq!(text, "Hello, world");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Every result equals the reference tokenizer's (tiktoken for the embedded encodings), token for
+//! token, on every input. No input makes it quadratic. Text that holds the text of a special token
+//! stays text, unless the caller says otherwise: [`Specials`].
+//!
+//! # What there is
+//!
+//! | to | use |
+//! |---|---|
+//! | encode text, any bytes, or a batch | [`Tokenizer::encode`], [`encode_bytes`](Tokenizer::encode_bytes), [`encode_batch`](Tokenizer::encode_batch) |
+//! | reuse a vector, or a thread's engines | [`Tokenizer::encode_into`], [`Tokenizer::worker`] |
+//! | know where tokens stand | [`Tokenizer::encode_with_offsets`] |
+//! | count, or stop at a limit | [`Tokenizer::count`], [`count_up_to`](Tokenizer::count_up_to), [`encode_up_to`](Tokenizer::encode_up_to), [`truncate`](Tokenizer::truncate) |
+//! | decode, at once or id by id | [`Tokenizer::decode`], [`decode_bytes`](Tokenizer::decode_bytes), [`decode_lossy`](Tokenizer::decode_lossy), [`decode_stream`](Tokenizer::decode_stream) |
+//! | find the encoding of a model | [`Tokenizer::for_model`], [`Tokenizer::from_name`] |
+//! | load a file | [`Tokenizer::from_tiktoken`], [`from_tokenizer_json`](Tokenizer::from_tokenizer_json), [`from_gpt2_files`](Tokenizer::from_gpt2_files) |
+//! | put parts together | [`TokenizerBuilder`], [`Tokenizer::to_builder`] |
+//!
+//! The parts come from two crates that can be used alone: `bpe-core` (vocabularies, merge rules,
+//! span encoders) and `bpe-lexers` (pre-tokenizers).
+//!
+//! # Features
+//!
+//! One for each embedded vocabulary: `gpt2`, `r50k_base`, `p50k_base` (with `p50k_edit`),
+//! `cl100k_base`, `o200k_base` (with `o200k_harmony`); `tokenizer-json` for the formats in JSON;
+//! `reference` for patterns with look-around that automata cannot run. All are on by default.
+
+#![forbid(unsafe_code)]
+
+mod builder;
+mod decode_stream;
+mod embedded;
+mod encode;
+mod error;
+mod files;
+mod offsets;
+mod pool;
+mod specials;
+mod tokenizer;
+#[cfg(feature = "tokenizer-json")]
+pub mod tokenizer_json;
+mod worker;
+
+pub use bpe_core::{
+    Algorithm, CanonicalForm, DecodeError, Dictionary, ReadLimits, SpanEncoder, TokenId, Vocabulary,
+};
+pub use bpe_lexers::{Engine, Family, Lexer, Pattern, PatternError};
+
+pub use builder::TokenizerBuilder;
+pub use decode_stream::DecodeStream;
+pub use embedded::ENCODINGS;
+pub use error::{EncodeError, LoadError};
+pub use files::read_file;
+pub use offsets::Encoding;
+pub use specials::Specials;
+pub use tokenizer::Tokenizer;
+pub use worker::Worker;

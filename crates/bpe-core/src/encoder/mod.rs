@@ -28,6 +28,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::str::FromStr;
 
 #[cfg(feature = "backtrack")]
@@ -46,8 +47,9 @@ use crate::vocabulary::TokenId;
 /// longest span it has seen it allocates nothing (the output vector aside). A clone shares the
 /// tables and has fresh scratch memory.
 ///
-/// Whole-piece look-up is not its business: the caller does it before.
-pub trait SpanEncoder: Send {
+/// Whole-piece look-up is not its business: the caller does it before. The supertraits hold for
+/// every type without interior mutability; they let a prototype be shared and cloned by threads.
+pub trait SpanEncoder: Send + Sync + UnwindSafe + RefUnwindSafe {
     /// Appends the tokens of `span` to `tokens`. The cost is the encoder's: see [`Algorithm`].
     ///
     /// # Errors

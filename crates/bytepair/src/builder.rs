@@ -1,0 +1,232 @@
+//! A tokenizer from its parts.
+
+use std::sync::Arc;
+
+use bpe_core::{Algorithm, CanonicalForm, Dictionary, SpanEncoder, TokenId};
+use bpe_lexers::{Engine, Lexer, Pattern, Spanner};
+
+use crate::error::LoadError;
+use crate::pool::{Engines, Pool};
+use crate::specials::{Policy, SpecialKind, SpecialTable, SpecialToken, Specials};
+use crate::tokenizer::{Inner, PieceLookup, Tokenizer};
+
+/// Bytes a token where nothing is known of the vocabulary: low, so that an estimate of the number of
+/// tokens is rather too high.
+const BYTES_PER_TOKEN: f32 = 3.0;
+
+/// Makes a [`Tokenizer`] from a dictionary, patterns, special tokens and engines.
+///
+/// ```
+/// use bytepair::{Algorithm, Engine, Pattern, Tokenizer};
+///
+/// let tokenizer = Tokenizer::cl100k_base()
+///     .to_builder()
+///     .lexer(Engine::Reference)
+///     .encoder(Algorithm::BufferSweep)
+///     .build()?;
+/// assert_eq!(tokenizer.encode("Hello")?, [9906]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct TokenizerBuilder {
+    name: Option<String>,
+    canonical: Arc<CanonicalForm>,
+    patterns: Vec<Pattern>,
+    engine: Engine,
+    lexers: Option<Vec<Box<dyn Lexer>>>,
+    algorithm: Algorithm,
+    encoder: Option<Encoder>,
+    specials: Vec<SpecialToken>,
+    policy: Specials,
+    bytes_per_token: f32,
+}
+
+/// A cloneable prototype of an encoder.
+struct Encoder(Box<dyn SpanEncoder>);
+
+impl Clone for Encoder {
+    fn clone(&self) -> Self {
+        Self(self.0.clone_box())
+    }
+}
+
+impl TokenizerBuilder {
+    /// A builder over `dictionary`, without patterns and special tokens: each text is one span.
+    /// Cost: as [`CanonicalForm::new`].
+    pub fn new(dictionary: &Dictionary) -> Self {
+        Self::from_canonical(Arc::new(CanonicalForm::new(dictionary)))
+    }
+
+    /// A builder over a canonical form that is already there.
+    pub fn from_canonical(canonical: Arc<CanonicalForm>) -> Self {
+        Self {
+            name: None,
+            canonical,
+            patterns: Vec::new(),
+            engine: Engine::Auto,
+            lexers: None,
+            algorithm: Algorithm::default(),
+            encoder: None,
+            specials: Vec::new(),
+            policy: Specials::AsText,
+            bytes_per_token: BYTES_PER_TOKEN,
+        }
+    }
+
+    pub(crate) fn from_tokenizer(tokenizer: &Tokenizer) -> Self {
+        let inner = &tokenizer.inner;
+        Self {
+            name: inner.name.clone(),
+            canonical: Arc::clone(&inner.canonical),
+            patterns: inner.patterns.clone(),
+            engine: Engine::Auto,
+            lexers: Some(inner.lexers.clone()),
+            algorithm: Algorithm::default(),
+            encoder: Some(Encoder(inner.pool.prototype().encoder.clone_box())),
+            specials: inner.specials.tokens().to_vec(),
+            policy: tokenizer.policy.specials.clone(),
+            bytes_per_token: inner.bytes_per_token,
+        }
+    }
+
+    /// Names the encoding.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Adds a pattern to the pre-tokenizer: it cuts the pieces that those before it have made. Text
+    /// that it does not match is a piece too, so nothing is lost.
+    pub fn pattern(mut self, pattern: Pattern) -> Self {
+        self.patterns.push(pattern);
+        self.lexers = None;
+        self
+    }
+
+    /// Chooses the engine that runs the patterns. By default the fastest that can.
+    pub fn lexer(mut self, engine: Engine) -> Self {
+        self.engine = engine;
+        self.lexers = None;
+        self
+    }
+
+    /// Takes lexers of the caller's own in place of engines for the patterns.
+    pub fn custom_lexers(mut self, lexers: Vec<Box<dyn Lexer>>) -> Self {
+        self.patterns.clear();
+        self.lexers = Some(lexers);
+        self
+    }
+
+    /// Chooses the span encoder. By default [`Algorithm::PriorityMerge`].
+    pub fn encoder(mut self, algorithm: Algorithm) -> Self {
+        self.algorithm = algorithm;
+        self.encoder = None;
+        self
+    }
+
+    /// Takes a span encoder of the caller's own.
+    pub fn custom_encoder(mut self, encoder: Box<dyn SpanEncoder>) -> Self {
+        self.encoder = Some(Encoder(encoder));
+        self
+    }
+
+    /// Adds a special token.
+    pub fn special_token(self, text: impl Into<String>, id: TokenId) -> Self {
+        self.push_special(text.into(), id, SpecialKind::Special)
+    }
+
+    /// Adds special tokens.
+    pub fn special_tokens<S: Into<String>>(
+        self,
+        tokens: impl IntoIterator<Item = (S, TokenId)>,
+    ) -> Self {
+        let tokens = tokens.into_iter();
+        tokens.fold(self, |builder, (text, id)| builder.special_token(text, id))
+    }
+
+    /// Adds a second text for the special token `id`, which still decodes to its first.
+    pub fn special_alias(self, text: impl Into<String>, id: TokenId) -> Self {
+        self.push_special(text.into(), id, SpecialKind::Alias)
+    }
+
+    /// Adds a token that is matched as text like a special one, but always, whatever [`Specials`]
+    /// say (`added_tokens` of a `tokenizer.json` that are not special).
+    pub fn added_token(self, text: impl Into<String>, id: TokenId) -> Self {
+        self.push_special(text.into(), id, SpecialKind::Added)
+    }
+
+    /// Says how special tokens are treated; see [`Tokenizer::with_specials`].
+    pub fn specials(mut self, specials: Specials) -> Self {
+        self.policy = specials;
+        self
+    }
+
+    /// Says how many bytes a token covers on ordinary text, for the capacity of output vectors.
+    pub fn bytes_per_token(mut self, bytes: f32) -> Self {
+        self.bytes_per_token = bytes.max(1.0);
+        self
+    }
+
+    /// The tokenizer.
+    ///
+    /// # Errors
+    ///
+    /// A pattern that no engine runs, special tokens that clash with others, or a dictionary that
+    /// the chosen encoder refuses.
+    pub fn build(self) -> Result<Tokenizer, LoadError> {
+        let lexers = match self.lexers {
+            Some(lexers) => lexers,
+            None => self
+                .patterns
+                .iter()
+                .map(|pattern| {
+                    pattern
+                        .lexer(self.engine)
+                        .map_err(|error| LoadError::at("pattern", error))
+                })
+                .collect::<Result<_, _>>()?,
+        };
+        let encoder = match self.encoder {
+            Some(Encoder(encoder)) => encoder,
+            None => self
+                .algorithm
+                .encoder(&self.canonical)
+                .map_err(|error| LoadError::at(self.algorithm.name(), error))?,
+        };
+        let specials = SpecialTable::new(self.specials, self.canonical.vocabulary())?;
+        let policy = Policy::new(self.policy, &specials)?;
+        let pool = Pool::new(Engines {
+            spanner: Spanner::new(lexers.clone()),
+            encoder,
+            tokens: Vec::new(),
+        });
+        Ok(Tokenizer {
+            inner: Arc::new(Inner {
+                name: self.name,
+                piece_lookup: PieceLookup::of(&self.canonical),
+                canonical: self.canonical,
+                specials,
+                patterns: self.patterns,
+                lexers,
+                pool,
+                bytes_per_token: self.bytes_per_token,
+            }),
+            policy: Arc::new(policy),
+        })
+    }
+
+    fn push_special(mut self, text: String, id: TokenId, kind: SpecialKind) -> Self {
+        self.specials.push(SpecialToken { text, id, kind });
+        self
+    }
+}
+
+impl std::fmt::Debug for TokenizerBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TokenizerBuilder")
+            .field("name", &self.name)
+            .field("canonical", &self.canonical)
+            .field("patterns", &self.patterns)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,446 @@
+//! Encoding: the loop over spans, and the calls around it.
+
+use std::ops::{ControlFlow, Range};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bpe_core::TokenId;
+use bpe_lexers::Label;
+
+use crate::error::EncodeError;
+use crate::offsets::Encoding;
+use crate::pool::Engines;
+use crate::tokenizer::{PieceLookup, Tokenizer};
+use crate::worker::Worker;
+
+/// Batches below this many bytes are encoded by the calling thread: starting threads costs more.
+const PARALLEL_BYTES: usize = 1 << 17;
+
+impl Tokenizer {
+    /// The tokens of `text`. O(bytes).
+    ///
+    /// # Errors
+    ///
+    /// A forbidden special token ([`Specials::Forbid`](crate::Specials::Forbid)); a byte or
+    /// character that no token stands for, in vocabularies of a file that lack some; a pattern of
+    /// the user that took too many steps. The embedded vocabularies give the first only. The error
+    /// says where.
+    pub fn encode(&self, text: &str) -> Result<Vec<TokenId>, EncodeError> {
+        self.encode_bytes(text.as_bytes())
+    }
+
+    /// The tokens of any bytes. Each maximal part that is not UTF-8 is a span of its own; decoding
+    /// gives back what went in. O(bytes).
+    ///
+    /// # Errors
+    ///
+    /// As [`Tokenizer::encode`].
+    pub fn encode_bytes(&self, bytes: &[u8]) -> Result<Vec<TokenId>, EncodeError> {
+        let mut ids = Vec::with_capacity(self.expected_tokens(bytes.len()));
+        self.encode_into(bytes, &mut ids)?;
+        Ok(ids)
+    }
+
+    /// Appends the tokens of `text`, a string or any bytes, to `ids`. O(bytes). With a vector that
+    /// is long enough, and after this thread's first texts, nothing is allocated.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tokenizer::encode`]; `ids` is then as it was.
+    pub fn encode_into(
+        &self,
+        text: impl AsRef<[u8]>,
+        ids: &mut Vec<TokenId>,
+    ) -> Result<(), EncodeError> {
+        let pool = &self.inner.pool;
+        pool.with(|engines| self.encode_with(engines, text.as_ref(), ids))
+    }
+
+    /// The tokens of `text` with the bytes that each covers. O(bytes).
+    ///
+    /// # Errors
+    ///
+    /// As [`Tokenizer::encode`].
+    ///
+    /// ```
+    /// let tokenizer = bytepair::Tokenizer::o200k_base();
+    /// let encoding = tokenizer.encode_with_offsets("naïve café")?;
+    /// assert_eq!(encoding.byte_ranges, [0..2, 2..4, 4..6, 6..12]);
+    /// assert_eq!(encoding.char_ranges("naïve café"), [0..2, 2..3, 3..5, 5..10]);
+    /// # Ok::<(), bytepair::EncodeError>(())
+    /// ```
+    pub fn encode_with_offsets(&self, text: impl AsRef<[u8]>) -> Result<Encoding, EncodeError> {
+        let text = text.as_ref();
+        let mut ids = Vec::with_capacity(self.expected_tokens(text.len()));
+        let mut byte_ranges = Vec::with_capacity(ids.capacity());
+        self.inner.pool.with(|engines| {
+            self.for_each_piece(engines, text, &mut ids, |ids, first, piece| {
+                self.append_ranges(&ids[first..], text, piece, &mut byte_ranges);
+                ControlFlow::Continue(())
+            })
+        })?;
+        Ok(Encoding { ids, byte_ranges })
+    }
+
+    /// The number of tokens of `text`, without a vector of them. O(bytes).
+    ///
+    /// # Errors
+    ///
+    /// As [`Tokenizer::encode`].
+    pub fn count(&self, text: impl AsRef<[u8]>) -> Result<usize, EncodeError> {
+        let pool = &self.inner.pool;
+        pool.with(|engines| self.count_with(engines, text.as_ref()))
+    }
+
+    /// The number of tokens of `text` if it is at most `limit`, else `None`. Stops at the pre-token
+    /// that goes beyond the limit, so a long text and a small limit cost little.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tokenizer::encode`], up to where it stops.
+    pub fn count_up_to(
+        &self,
+        text: impl AsRef<[u8]>,
+        limit: usize,
+    ) -> Result<Option<usize>, EncodeError> {
+        self.inner.pool.with(|engines| {
+            let mut tokens = std::mem::take(&mut engines.tokens);
+            tokens.clear();
+            let mut count = 0;
+            let counted = self.for_each_piece(engines, text.as_ref(), &mut tokens, |ids, _, _| {
+                count += ids.len();
+                ids.clear();
+                match count > limit {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            });
+            engines.tokens = tokens;
+            counted.map(|()| (count <= limit).then_some(count))
+        })
+    }
+
+    /// The first `limit` tokens of `text` at most, and the number of bytes they cover. Tokens at the
+    /// end that would cut a character of the text are left out. Stops at the pre-token that goes
+    /// beyond the limit.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tokenizer::encode`], up to where it stops.
+    pub fn encode_up_to(
+        &self,
+        text: impl AsRef<[u8]>,
+        limit: usize,
+    ) -> Result<(Vec<TokenId>, usize), EncodeError> {
+        let text = text.as_ref();
+        let mut prefix = self.encode_prefix(text, limit)?;
+        while !is_char_boundary(text, prefix.covered()) {
+            prefix.ids.pop();
+            prefix.byte_ranges.pop();
+        }
+        let covered = prefix.covered();
+        Ok((prefix.ids, covered))
+    }
+
+    /// As [`Tokenizer::encode_up_to`], but it may end inside a character.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tokenizer::encode`], up to where it stops.
+    pub fn encode_up_to_bytes(
+        &self,
+        text: impl AsRef<[u8]>,
+        limit: usize,
+    ) -> Result<(Vec<TokenId>, usize), EncodeError> {
+        let prefix = self.encode_prefix(text.as_ref(), limit)?;
+        let covered = prefix.covered();
+        Ok((prefix.ids, covered))
+    }
+
+    /// The longest prefix of `text` that the first `limit` tokens cover, cut back to a whole
+    /// character, and such that its own count is at most `limit`: a text that fits into a window.
+    ///
+    /// Cost: twice that of the prefix. Where a prefix has more tokens alone than inside the text
+    /// (its last pre-token may end elsewhere), one token less is tried, and so on; no embedded
+    /// vocabulary was seen to need that.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tokenizer::encode`], up to where it stops.
+    pub fn truncate<'t>(&self, text: &'t str, limit: usize) -> Result<&'t str, EncodeError> {
+        let prefix = self.encode_prefix(text.as_bytes(), limit)?;
+        for range in prefix.byte_ranges.iter().rev() {
+            let shorter = &text[..text.floor_char_boundary(range.end)];
+            if self.count_up_to(shorter, limit)?.is_some() {
+                return Ok(shorter);
+            }
+        }
+        Ok("")
+    }
+
+    /// The tokens of each text, in the order of the texts. Large batches are encoded by as many
+    /// threads as the machine runs at once; see [`Tokenizer::encode_batch_with`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Tokenizer::encode`], for the first text at fault, with its index.
+    pub fn encode_batch<T: AsRef<[u8]> + Sync>(
+        &self,
+        texts: &[T],
+    ) -> Result<Vec<Vec<TokenId>>, EncodeError> {
+        let bytes: usize = texts.iter().map(|text| text.as_ref().len()).sum();
+        let threads = match bytes < PARALLEL_BYTES {
+            true => 1,
+            false => std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        self.encode_batch_with(texts, threads)
+    }
+
+    /// As [`Tokenizer::encode_batch`], with `threads` threads, 0 counting as 1. The threads are
+    /// started for this call and end with it, so the call is safe in a forked process.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tokenizer::encode_batch`].
+    pub fn encode_batch_with<T: AsRef<[u8]> + Sync>(
+        &self,
+        texts: &[T],
+        threads: usize,
+    ) -> Result<Vec<Vec<TokenId>>, EncodeError> {
+        let encode = |index: usize| {
+            let text = texts[index].as_ref();
+            self.encode_bytes(text)
+                .map_err(|error| error.in_document(index))
+        };
+        let threads = threads.min(texts.len());
+        if threads <= 1 {
+            return (0..texts.len()).map(encode).collect();
+        }
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut done = Vec::new();
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                if index >= texts.len() {
+                    return done;
+                }
+                done.push((index, encode(index)));
+            }
+        };
+        let mut done: Vec<_> = std::thread::scope(|scope| {
+            let started: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            let mut done = work();
+            for thread in started {
+                match thread.join() {
+                    Ok(others) => done.extend(others),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            done
+        });
+        done.sort_unstable_by_key(|(index, _)| *index);
+        done.into_iter().map(|(_, ids)| ids).collect()
+    }
+
+    /// Engines of a thread's own, for loops over many small texts.
+    pub fn worker(&self) -> Worker {
+        Worker::new(self.clone())
+    }
+
+    /// The number of tokens to reserve room for; see `TokenizerBuilder::bytes_per_token`.
+    pub(crate) fn expected_tokens(&self, bytes: usize) -> usize {
+        (bytes as f32 / self.inner.bytes_per_token) as usize + 8
+    }
+
+    pub(crate) fn encode_with(
+        &self,
+        engines: &mut Engines,
+        text: &[u8],
+        ids: &mut Vec<TokenId>,
+    ) -> Result<(), EncodeError> {
+        let start = ids.len();
+        let encoded = self.for_each_piece(engines, text, ids, |_, _, _| ControlFlow::Continue(()));
+        if encoded.is_err() {
+            ids.truncate(start);
+        }
+        encoded
+    }
+
+    pub(crate) fn count_with(
+        &self,
+        engines: &mut Engines,
+        text: &[u8],
+    ) -> Result<usize, EncodeError> {
+        let mut tokens = std::mem::take(&mut engines.tokens);
+        tokens.clear();
+        let mut count = 0;
+        let counted = self.for_each_piece(engines, text, &mut tokens, |ids, _, _| {
+            count += ids.len();
+            ids.clear();
+            ControlFlow::Continue(())
+        });
+        engines.tokens = tokens;
+        counted.map(|()| count)
+    }
+
+    /// Appends the tokens of each span to `ids`, and calls `after` behind each, with the number of
+    /// tokens before it and where the span stands, until it breaks. This is the one place where
+    /// spans become tokens.
+    fn for_each_piece(
+        &self,
+        engines: &mut Engines,
+        text: &[u8],
+        ids: &mut Vec<TokenId>,
+        mut after: impl FnMut(&mut Vec<TokenId>, usize, Range<usize>) -> ControlFlow<()>,
+    ) -> Result<(), EncodeError> {
+        let Engines {
+            spanner, encoder, ..
+        } = engines;
+        let canonical = &*self.inner.canonical;
+        let vocabulary = &**canonical.vocabulary();
+        let longest_token = vocabulary.longest_token();
+        let lookup = self.inner.piece_lookup;
+        let policy = &*self.policy;
+        let flow = spanner.for_each_span(text, &policy.matcher, |span| {
+            let first = ids.len();
+            let piece = &text[span.range()];
+            match span.label {
+                Label::Special(number) => {
+                    let special = policy.matched[number];
+                    if special.forbidden {
+                        let name = self.inner.specials.text(special.id).unwrap_or_default();
+                        let error = EncodeError::forbidden(name, special.id, span.start);
+                        return ControlFlow::Break(Some(error));
+                    }
+                    ids.push(special.id);
+                }
+                Label::Word | Label::Gap => {
+                    let whole = match piece.len() <= longest_token {
+                        true => vocabulary.id_of(piece),
+                        false => None,
+                    };
+                    match whole {
+                        Some(id) if lookup == PieceLookup::Always || self.is_reachable(id) => {
+                            ids.push(id);
+                        }
+                        _ => {
+                            if let Err(error) = encoder.encode_span(piece, ids) {
+                                return ControlFlow::Break(Some(error.shifted(span.start).into()));
+                            }
+                        }
+                    }
+                }
+            }
+            match after(ids, first, span.range()) {
+                ControlFlow::Continue(()) => ControlFlow::Continue(()),
+                ControlFlow::Break(()) => ControlFlow::Break(None),
+            }
+        })?;
+        match flow {
+            ControlFlow::Break(Some(error)) => Err(error),
+            ControlFlow::Break(None) | ControlFlow::Continue(()) => Ok(()),
+        }
+    }
+
+    /// The first `limit` tokens of `text` with their ranges.
+    fn encode_prefix(&self, text: &[u8], limit: usize) -> Result<Encoding, EncodeError> {
+        let mut ids = Vec::new();
+        let mut byte_ranges = Vec::new();
+        if limit > 0 {
+            self.inner.pool.with(|engines| {
+                self.for_each_piece(engines, text, &mut ids, |ids, first, piece| {
+                    self.append_ranges(&ids[first..], text, piece, &mut byte_ranges);
+                    match ids.len() >= limit {
+                        true => ControlFlow::Break(()),
+                        false => ControlFlow::Continue(()),
+                    }
+                })
+            })?;
+        }
+        ids.truncate(limit);
+        byte_ranges.truncate(limit);
+        Ok(Encoding { ids, byte_ranges })
+    }
+
+    /// Appends the range of each of the tokens of one span. A token covers as many bytes as it has,
+    /// but for the unknown token, which covers what is no token, and for special tokens.
+    fn append_ranges(
+        &self,
+        ids: &[TokenId],
+        text: &[u8],
+        piece: Range<usize>,
+        ranges: &mut Vec<Range<usize>>,
+    ) {
+        let mut start = piece.start;
+        for (index, &id) in ids.iter().enumerate() {
+            let rest = &text[start..piece.end];
+            let len = match self.unknown() {
+                _ if index + 1 == ids.len() => rest.len(),
+                Some((unknown, fused)) if unknown == id => self.unknown_len(rest, fused),
+                _ => self.token_bytes(id).map_or(0, <[u8]>::len),
+            };
+            let end = (start + len).min(piece.end);
+            ranges.push(start..end);
+            start = end;
+        }
+    }
+
+    /// How many bytes at the start of `text` an unknown token covers: one character that is no
+    /// token, or all such characters in a row where they fuse.
+    fn unknown_len(&self, text: &[u8], fused: bool) -> usize {
+        let mut len = 0;
+        for chunk in text.utf8_chunks() {
+            let valid = chunk.valid();
+            let characters = valid.char_indices().map(|(at, character)| {
+                let bytes = &valid.as_bytes()[at..at + character.len_utf8()];
+                (bytes, self.vocabulary().id_of(bytes).is_some())
+            });
+            let invalid = Some((chunk.invalid(), false)).filter(|(part, _)| !part.is_empty());
+            for (part, is_token) in characters.chain(invalid) {
+                let mut fallback = part.iter();
+                let has_fallback =
+                    fallback.all(|&byte| self.vocabulary().byte_fallback(byte).is_some());
+                if is_token || has_fallback {
+                    return len;
+                }
+                len += part.len();
+                if !fused {
+                    return len;
+                }
+            }
+        }
+        len
+    }
+}
+
+/// Whether `offset` is no place inside a character of `text`.
+fn is_char_boundary(text: &[u8], offset: usize) -> bool {
+    // A character has at most four bytes: look whether one that begins before reaches over.
+    (1..=3.min(offset)).all(|back| {
+        let start = offset - back;
+        let around = &text[start..text.len().min(start + 4)];
+        let first = around
+            .utf8_chunks()
+            .next()
+            .and_then(|chunk| chunk.valid().chars().next());
+        first.is_none_or(|character| character.len_utf8() <= back)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_char_boundary;
+
+    #[test]
+    fn boundaries_are_those_of_str_and_bytes_that_are_no_character_are_free() {
+        let text = "aé中😀z";
+        for offset in 0..=text.len() {
+            assert_eq!(
+                is_char_boundary(text.as_bytes(), offset),
+                text.is_char_boundary(offset),
+                "{offset}"
+            );
+        }
+        let cut = b"a\xE4\xB8z\xFF\x80\x80";
+        assert!((0..=cut.len()).all(|offset| is_char_boundary(cut, offset)));
+    }
+}

@@ -1,0 +1,545 @@
+//! Hugging Face's `tokenizer.json`: the BPE model, and the pre-tokenizers `Split`, `Sequence` and
+//! `ByteLevel`.
+//!
+//! What is not done yet is refused by name, never skipped: normalizers, other pre-tokenizers and
+//! decoders, other models, dropout, affixes, added tokens with flags. Post-processors that only add
+//! special tokens around a text are accepted and not run: [`Tokenizer::encode`] never adds tokens.
+//! [`read_dictionary`] reads the model alone, whatever stands around it.
+
+use std::fmt;
+
+use bpe_core::gpt2::VocabEntries;
+use bpe_core::{Atoms, Dictionary, ReadLimits, TokenId, Vocabulary, byte_level};
+use bpe_lexers::{Family, Pattern};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
+use serde_json::Value;
+
+use crate::builder::TokenizerBuilder;
+use crate::error::LoadError;
+use crate::tokenizer::Tokenizer;
+
+impl Tokenizer {
+    /// The tokenizer of a `tokenizer.json` file's content.
+    ///
+    /// Special tokens of the file are special tokens here: text unless [`Specials`](crate::Specials)
+    /// say otherwise. Added tokens that are not special are always matched. Ids are those of the
+    /// file.
+    ///
+    /// # Errors
+    ///
+    /// A file that is malformed or over the limits, or that asks for something that is not done
+    /// here ([`LoadError::is_unsupported`]); the error names the field.
+    pub fn from_tokenizer_json(file: &[u8], limits: &ReadLimits) -> Result<Self, LoadError> {
+        let file = File::read(file, limits)?;
+        file.check_supported()?;
+        let dictionary = file.dictionary(limits)?;
+        let mut builder = TokenizerBuilder::new(&dictionary);
+        for pattern in file.patterns()? {
+            builder = builder.pattern(pattern);
+        }
+        for token in &file.added_tokens {
+            builder = match token.special {
+                true => builder.special_token(&token.content, token.id),
+                false => builder.added_token(&token.content, token.id),
+            };
+        }
+        builder.build()
+    }
+}
+
+/// The dictionary of the BPE `model` of a `tokenizer.json`: its vocabulary, merges (as strings or as
+/// pairs), `ignore_merges`, `byte_fallback`, `unk_token` and `fuse_unk`. What else the file holds is
+/// for the caller to mind: normalizer, pre-tokenizer, added tokens are not part of a dictionary.
+///
+/// Tokens are spelled in the byte-level alphabet where the pre-tokenizer or the decoder says
+/// `ByteLevel`. Special tokens that stand in the vocabulary too are left out of the dictionary,
+/// since no text may make them.
+///
+/// Cost: O(bytes).
+///
+/// # Errors
+///
+/// A file that is malformed or over the limits, or a model that is not done here; the error names
+/// the field.
+pub fn read_dictionary(file: &[u8], limits: &ReadLimits) -> Result<Dictionary, LoadError> {
+    File::read(file, limits)?.dictionary(limits)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    #[allow(dead_code)] // Said by every file, and of no consequence.
+    version: Value,
+    #[serde(default)]
+    #[allow(dead_code)] // Read, and left off: our callers ask for truncation themselves.
+    truncation: Value,
+    #[serde(default)]
+    #[allow(dead_code)] // As truncation.
+    padding: Value,
+    #[serde(default)]
+    added_tokens: Vec<AddedToken>,
+    #[serde(default)]
+    normalizer: Value,
+    #[serde(default)]
+    pre_tokenizer: Value,
+    #[serde(default)]
+    post_processor: Value,
+    #[serde(default)]
+    decoder: Value,
+    model: BpeModel,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AddedToken {
+    id: TokenId,
+    content: String,
+    #[serde(default)]
+    single_word: bool,
+    #[serde(default)]
+    lstrip: bool,
+    #[serde(default)]
+    rstrip: bool,
+    #[serde(default)]
+    normalized: bool,
+    #[serde(default)]
+    special: bool,
+}
+
+/// The part of a file that says what kind of model it has.
+#[derive(Deserialize)]
+struct Kind {
+    model: ModelKind,
+}
+
+#[derive(Deserialize)]
+struct ModelKind {
+    /// Older files do not say it, and mean BPE.
+    #[serde(rename = "type", default)]
+    kind: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BpeModel {
+    #[serde(rename = "type", default)]
+    #[allow(dead_code)] // Checked by `Kind` before.
+    kind: Option<String>,
+    #[serde(default)]
+    dropout: Option<f64>,
+    #[serde(default)]
+    unk_token: Option<String>,
+    #[serde(default)]
+    continuing_subword_prefix: Option<String>,
+    #[serde(default)]
+    end_of_word_suffix: Option<String>,
+    #[serde(default)]
+    fuse_unk: bool,
+    #[serde(default)]
+    byte_fallback: bool,
+    #[serde(default)]
+    ignore_merges: bool,
+    vocab: VocabEntries,
+    merges: Vec<MergeEntry>,
+}
+
+/// A merge: `"a b"` or `["a", "b"]`.
+struct MergeEntry(String, String);
+
+impl<'de> Deserialize<'de> for MergeEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entry;
+        impl<'de> Visitor<'de> for Entry {
+            type Value = MergeEntry;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a merge: two tokens in a list, or with a blank between them")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<MergeEntry, E> {
+                match text.split_once(' ') {
+                    Some((left, right)) if !right.contains(' ') => {
+                        Ok(MergeEntry(left.to_owned(), right.to_owned()))
+                    }
+                    _ => Err(E::custom(format_args!(
+                        "merge {text:?} is not two tokens with a blank between them"
+                    ))),
+                }
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<MergeEntry, A::Error> {
+                let mut side = || seq.next_element::<String>();
+                match (side()?, side()?, side()?) {
+                    (Some(left), Some(right), None) => Ok(MergeEntry(left, right)),
+                    _ => Err(A::Error::custom("a merge has two tokens")),
+                }
+            }
+        }
+        deserializer.deserialize_any(Entry)
+    }
+}
+
+impl File {
+    fn read(file: &[u8], limits: &ReadLimits) -> Result<Self, LoadError> {
+        if file.len() > limits.file {
+            return Err(LoadError::at(
+                "",
+                format_args!("the file is over {} bytes", limits.file),
+            ));
+        }
+        let malformed = |error| LoadError::at("", error);
+        let kind: Kind = serde_json::from_slice(file).map_err(malformed)?;
+        match kind.model.kind.as_deref() {
+            None | Some("BPE") => serde_json::from_slice(file).map_err(malformed),
+            Some(other) => Err(LoadError::unsupported("model.type", other)),
+        }
+    }
+
+    /// Whether tokens are spelled in the byte-level alphabet.
+    fn is_byte_level(&self) -> bool {
+        fn names_byte_level(step: &Value) -> bool {
+            let parts = ["pretokenizers", "decoders"];
+            step["type"] == "ByteLevel"
+                || parts.iter().any(|part| {
+                    step[*part]
+                        .as_array()
+                        .is_some_and(|steps| steps.iter().any(names_byte_level))
+                })
+        }
+        names_byte_level(&self.pre_tokenizer) || names_byte_level(&self.decoder)
+    }
+
+    fn dictionary(&self, limits: &ReadLimits) -> Result<Dictionary, LoadError> {
+        let model = &self.model;
+        if model.dropout.is_some_and(|dropout| dropout != 0.0) {
+            return Err(LoadError::unsupported("model.dropout", "dropout"));
+        }
+        let affixes = [
+            (
+                "continuing_subword_prefix",
+                &model.continuing_subword_prefix,
+            ),
+            ("end_of_word_suffix", &model.end_of_word_suffix),
+        ];
+        for (name, affix) in affixes {
+            if affix.as_ref().is_some_and(|affix| !affix.is_empty()) {
+                return Err(LoadError::unsupported(format!("model.{name}"), name));
+            }
+        }
+        let byte_level = self.is_byte_level();
+        let spelling = Spelling {
+            byte_level,
+            byte_fallback: model.byte_fallback && !byte_level,
+        };
+        let mut tokens = Vec::with_capacity(model.vocab.0.len());
+        let mut fallback = Vec::new();
+        for (text, id) in &model.vocab.0 {
+            let added = |token: &&AddedToken| token.id == *id && token.content == *text;
+            if let Some(byte) = spelling.fallback_byte(text) {
+                fallback.push((*id, byte));
+                continue;
+            }
+            let bytes = match spelling.bytes(text) {
+                Ok(bytes) => bytes,
+                // Added tokens are spelled as they are.
+                Err(_) if self.added_tokens.iter().any(|token| added(&token)) => continue,
+                Err(error) => {
+                    return Err(LoadError::at(format!("model.vocab[{text:?}]"), error));
+                }
+            };
+            if bytes.len() > limits.token {
+                return Err(LoadError::at(
+                    format!("model.vocab, id {id}"),
+                    format_args!("the token is over {} bytes", limits.token),
+                ));
+            }
+            tokens.push((*id, bytes));
+        }
+        self.leave_out_specials(&mut tokens, model, &spelling);
+        let vocabulary = Vocabulary::with_byte_fallback(tokens, fallback)
+            .map_err(|error| LoadError::at("model.vocab", error))?;
+        let merges = model.merges.iter().enumerate().map(|(index, merge)| {
+            let side = |text: &str| {
+                spelling.id_of(&vocabulary, text).ok_or_else(|| {
+                    LoadError::at(
+                        format!("model.merges[{index}]"),
+                        format_args!("{text:?} is not in the vocabulary"),
+                    )
+                })
+            };
+            Ok((side(&merge.0)?, side(&merge.1)?))
+        });
+        let merges = merges.collect::<Result<Vec<_>, LoadError>>()?;
+        let unknown = match &model.unk_token {
+            Some(text) if !byte_level => {
+                Some(vocabulary.id_of(text.as_bytes()).ok_or_else(|| {
+                    LoadError::at(
+                        "model.unk_token",
+                        format_args!("{text:?} is not in the vocabulary"),
+                    )
+                })?)
+            }
+            _ => None,
+        };
+        let dictionary = Dictionary::from_merges(vocabulary, merges).map_err(|error| {
+            let place = error.merge_index().map(|index| format!("[{index}]"));
+            LoadError::at(format!("model.merges{}", place.unwrap_or_default()), error)
+        })?;
+        let dictionary = dictionary.with_whole_piece_lookup(model.ignore_merges);
+        if byte_level {
+            return Ok(dictionary);
+        }
+        let atoms = Atoms::Characters {
+            unknown,
+            fuse_unknown: model.fuse_unk,
+        };
+        dictionary
+            .with_atoms(atoms)
+            .map_err(|error| LoadError::at("model.unk_token", error))
+    }
+
+    /// Takes out of `tokens` the special tokens that no merge needs: with whole-piece look-up they
+    /// would be made of text. The unknown token stays, since the dictionary names it.
+    fn leave_out_specials(
+        &self,
+        tokens: &mut Vec<(TokenId, Vec<u8>)>,
+        model: &BpeModel,
+        spelling: &Spelling,
+    ) {
+        let mut special: std::collections::HashMap<TokenId, &AddedToken> = self
+            .added_tokens
+            .iter()
+            .filter(|token| token.special && Some(&token.content) != model.unk_token.as_ref())
+            .map(|token| (token.id, token))
+            .collect();
+        if special.is_empty() {
+            return;
+        }
+        let mut needed = std::collections::HashSet::new();
+        for merge in &model.merges {
+            let left = spelling.bytes(&merge.0).unwrap_or_default();
+            let right = spelling.bytes(&merge.1).unwrap_or_default();
+            needed.insert([&left[..], &right].concat());
+            needed.insert(left);
+            needed.insert(right);
+        }
+        special.retain(|_, token| !needed.contains(token.content.as_bytes()));
+        tokens.retain(|(id, bytes)| {
+            special
+                .get(id)
+                .is_none_or(|token| token.content.as_bytes() != bytes)
+        });
+    }
+
+    /// Refuses what a tokenizer may have and is not done here.
+    fn check_supported(&self) -> Result<(), LoadError> {
+        if !is_nothing(&self.normalizer, "normalizers") {
+            return Err(unsupported_type("normalizer", &self.normalizer));
+        }
+        check_post_processor("post_processor", &self.post_processor)?;
+        if !self.decoder.is_null() && self.decoder["type"] != "ByteLevel" {
+            return Err(unsupported_type("decoder", &self.decoder));
+        }
+        for (index, token) in self.added_tokens.iter().enumerate() {
+            let flags = [
+                ("single_word", token.single_word),
+                ("lstrip", token.lstrip),
+                ("rstrip", token.rstrip),
+            ];
+            if let Some((flag, _)) = flags.into_iter().find(|(_, on)| *on) {
+                return Err(LoadError::unsupported(
+                    format!("added_tokens[{index}] ({:?})", token.content),
+                    flag,
+                ));
+            }
+        }
+        self.check_passes()
+    }
+
+    /// `tokenizers` looks for added tokens that are not normalized first, and for the others in what
+    /// is left. One leftmost-longest search gives the same if no token of one kind can overlap one
+    /// of the other.
+    fn check_passes(&self) -> Result<(), LoadError> {
+        let (second, first): (Vec<_>, Vec<_>) =
+            self.added_tokens.iter().partition(|token| token.normalized);
+        let overlap = |a: &str, b: &str| {
+            let (a, b) = (a.as_bytes(), b.as_bytes());
+            let mut joints = 1..a.len().min(b.len());
+            a.windows(b.len().max(1)).any(|part| part == b)
+                || b.windows(a.len().max(1)).any(|part| part == a)
+                || joints.any(|len| a.ends_with(&b[..len]) || b.ends_with(&a[..len]))
+        };
+        for token in second {
+            if let Some(other) = first.iter().find(|a| overlap(&a.content, &token.content)) {
+                return Err(LoadError::unsupported(
+                    format!("added_tokens ({:?}, {:?})", other.content, token.content),
+                    "an overlap of normalized and other added tokens",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The patterns of the pre-tokenizer, in order.
+    fn patterns(&self) -> Result<Vec<Pattern>, LoadError> {
+        let mut patterns = Vec::new();
+        append_patterns("pre_tokenizer", &self.pre_tokenizer, &mut patterns)?;
+        Ok(patterns)
+    }
+}
+
+/// How a file writes tokens.
+struct Spelling {
+    byte_level: bool,
+    byte_fallback: bool,
+}
+
+impl Spelling {
+    fn bytes(&self, text: &str) -> Result<Vec<u8>, String> {
+        match self.byte_level {
+            true => byte_level::decode(text)
+                .map_err(|character| format!("{character:?} is not in the byte-level alphabet")),
+            false => Ok(text.as_bytes().to_vec()),
+        }
+    }
+
+    /// The byte of a fallback token, `<0x0A>`.
+    fn fallback_byte(&self, text: &str) -> Option<u8> {
+        let digits = text.strip_prefix("<0x")?.strip_suffix('>')?;
+        let is_upper_hex = |byte: u8| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte);
+        let is_byte = digits.len() == 2 && digits.bytes().all(is_upper_hex);
+        match self.byte_fallback && is_byte {
+            true => u8::from_str_radix(digits, 16).ok(),
+            false => None,
+        }
+    }
+
+    fn id_of(&self, vocabulary: &Vocabulary, text: &str) -> Option<TokenId> {
+        match self.fallback_byte(text) {
+            Some(byte) => vocabulary.byte_fallback(byte),
+            None => vocabulary.id_of(&self.bytes(text).ok()?),
+        }
+    }
+}
+
+/// Null, or a sequence without steps.
+fn is_nothing(step: &Value, steps: &str) -> bool {
+    let is_empty = || step[steps].as_array().is_some_and(Vec::is_empty);
+    step.is_null() || step["type"] == "Sequence" && is_empty()
+}
+
+/// Post-processors that add tokens around a text or mend offsets change no token of the text.
+fn check_post_processor(place: &str, step: &Value) -> Result<(), LoadError> {
+    match step["type"].as_str() {
+        None if step.is_null() => Ok(()),
+        Some("ByteLevel" | "TemplateProcessing") => Ok(()),
+        Some("Sequence") => {
+            let steps = list(place, step, "processors")?;
+            steps.iter().enumerate().try_for_each(|(index, step)| {
+                check_post_processor(&format!("{place}.processors[{index}]"), step)
+            })
+        }
+        _ => Err(unsupported_type(place, step)),
+    }
+}
+
+fn append_patterns(
+    place: &str,
+    step: &Value,
+    patterns: &mut Vec<Pattern>,
+) -> Result<(), LoadError> {
+    match step["type"].as_str() {
+        None if step.is_null() => Ok(()),
+        Some("Sequence") => {
+            let steps = list(place, step, "pretokenizers")?;
+            steps.iter().enumerate().try_for_each(|(index, step)| {
+                append_patterns(&format!("{place}.pretokenizers[{index}]"), step, patterns)
+            })
+        }
+        Some("ByteLevel") => {
+            if flag(place, step, "add_prefix_space", true)? {
+                let place = format!("{place}.add_prefix_space");
+                return Err(LoadError::unsupported(place, "a prefixed blank"));
+            }
+            if flag(place, step, "use_regex", true)? {
+                patterns.push(Pattern::gpt2());
+            }
+            Ok(())
+        }
+        Some("Split") => {
+            patterns.push(split_pattern(place, step)?);
+            Ok(())
+        }
+        _ => Err(unsupported_type(place, step)),
+    }
+}
+
+/// The pattern of a `Split` that keeps both what the pattern matches and what it does not: the
+/// behaviour `Isolated`, and `Removed` inverted, which drops what is not matched, where nothing is
+/// left unmatched.
+fn split_pattern(place: &str, step: &Value) -> Result<Pattern, LoadError> {
+    let pattern = match &step["pattern"] {
+        Value::Object(object) => match (object.get("Regex"), object.get("String")) {
+            (Some(Value::String(regex)), None) => Pattern::new(regex),
+            (None, Some(Value::String(text))) => Pattern::new(&escaped(text)),
+            _ => return Err(malformed(place, "pattern")),
+        },
+        _ => return Err(malformed(place, "pattern")),
+    };
+    let invert = flag(place, step, "invert", false)?;
+    let behavior = step["behavior"]
+        .as_str()
+        .ok_or(malformed(place, "behavior"))?;
+    let covers_all = matches!(
+        pattern.family(),
+        Some(Family::Gpt2 | Family::Cl100k | Family::O200k)
+    );
+    match (behavior, invert) {
+        ("Isolated", _) => Ok(pattern),
+        ("Removed", true) if covers_all => Ok(pattern),
+        _ => {
+            let inverted = if invert { ", inverted," } else { "" };
+            Err(LoadError::unsupported(
+                format!("{place}.behavior"),
+                format!("{behavior}{inverted} with this pattern"),
+            ))
+        }
+    }
+}
+
+/// A regex that matches `text` and nothing else.
+fn escaped(text: &str) -> String {
+    let mut regex = String::new();
+    for character in text.chars() {
+        if character.is_ascii_punctuation() {
+            regex.push('\\');
+        }
+        regex.push(character);
+    }
+    regex
+}
+
+fn list<'v>(place: &str, step: &'v Value, name: &str) -> Result<&'v Vec<Value>, LoadError> {
+    step[name].as_array().ok_or_else(|| malformed(place, name))
+}
+
+fn flag(place: &str, step: &Value, name: &str, default: bool) -> Result<bool, LoadError> {
+    match &step[name] {
+        Value::Null => Ok(default),
+        Value::Bool(on) => Ok(*on),
+        _ => Err(malformed(place, name)),
+    }
+}
+
+fn malformed(place: &str, name: &str) -> LoadError {
+    LoadError::at(format!("{place}.{name}"), "missing or malformed")
+}
+
+fn unsupported_type(place: &str, step: &Value) -> LoadError {
+    match step["type"].as_str() {
+        Some(name) => LoadError::unsupported(format!("{place}.type"), name),
+        None => LoadError::at(format!("{place}.type"), "missing or malformed"),
+    }
+}
