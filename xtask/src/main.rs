@@ -1,2 +1,34 @@
-//! The recurring jobs of the project.
-fn main() {}
+//! The recurring jobs of the project: one module a command.
+
+#![forbid(unsafe_code)]
+
+mod data;
+mod embed;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "The recurring jobs of the project")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Write the embedded vocabularies from the `.tiktoken` files, or compare them.
+    Embed(embed::Arguments),
+    /// Check what the project claims, one line a claim.
+    Verify(verify::Arguments),
+    // `bench` goes here.
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::Embed(arguments) => embed::run(&arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
+    }
+}
