@@ -72,14 +72,17 @@ fn words(letters: &[u8], longest: usize) -> Vec<Vec<u8>> {
     all
 }
 
+/// The two sides of a merge.
+type Sides = (Vec<u8>, Vec<u8>);
+
 /// Calls `visit` for each list of `count` merges over the letters a and b, in every order, so that
 /// improper lists and lists with two rules of one product are among them.
-fn for_each_merge_list(count: usize, visit: &mut dyn FnMut(&[(Vec<u8>, Vec<u8>)])) {
+fn for_each_merge_list(count: usize, visit: &mut dyn FnMut(&[Sides])) {
     fn products(
-        merges: &mut Vec<(Vec<u8>, Vec<u8>)>,
+        merges: &mut Vec<Sides>,
         tokens: &BTreeSet<Vec<u8>>,
         count: usize,
-        visit: &mut dyn FnMut(&[(Vec<u8>, Vec<u8>)]),
+        visit: &mut dyn FnMut(&[Sides]),
     ) {
         if merges.len() == count {
             return permute(merges, 0, visit);
@@ -99,11 +102,7 @@ fn for_each_merge_list(count: usize, visit: &mut dyn FnMut(&[(Vec<u8>, Vec<u8>)]
             }
         }
     }
-    fn permute(
-        merges: &mut Vec<(Vec<u8>, Vec<u8>)>,
-        from: usize,
-        visit: &mut dyn FnMut(&[(Vec<u8>, Vec<u8>)]),
-    ) {
+    fn permute(merges: &mut Vec<Sides>, from: usize, visit: &mut dyn FnMut(&[Sides])) {
         if from == merges.len() {
             return visit(merges);
         }
@@ -119,7 +118,7 @@ fn for_each_merge_list(count: usize, visit: &mut dyn FnMut(&[(Vec<u8>, Vec<u8>)]
 
 /// The dictionary of a list of merges, its ids given in descending order of the tokens, so that no
 /// encoder can take an id for a priority.
-fn from_merge_list(merges: &[(Vec<u8>, Vec<u8>)]) -> Dictionary {
+fn from_merge_list(merges: &[Sides]) -> Dictionary {
     let mut tokens = BTreeSet::from([b"a".to_vec(), b"b".to_vec()]);
     for (left, right) in merges {
         tokens.insert([&left[..], right].concat());

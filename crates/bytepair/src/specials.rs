@@ -71,6 +71,7 @@ pub(crate) enum SpecialKind {
 pub(crate) struct SpecialTable {
     tokens: Vec<SpecialToken>,
     by_id: HashMap<TokenId, usize>,
+    by_text: HashMap<String, usize>,
 }
 
 impl SpecialTable {
@@ -86,7 +87,7 @@ impl SpecialTable {
             if token.text.is_empty() {
                 return Err(LoadError::at(place(), "the text is empty"));
             }
-            if by_text.insert(&token.text, index).is_some() {
+            if by_text.insert(token.text.clone(), index).is_some() {
                 return Err(LoadError::at(place(), "the text comes twice"));
             }
             if token.kind == SpecialKind::Alias {
@@ -117,7 +118,11 @@ impl SpecialTable {
                 ));
             }
         }
-        Ok(Self { tokens, by_id })
+        Ok(Self {
+            tokens,
+            by_id,
+            by_text,
+        })
     }
 
     pub(crate) fn tokens(&self) -> &[SpecialToken] {
@@ -138,10 +143,9 @@ impl SpecialTable {
 
     /// The id of the special token with this text.
     pub(crate) fn id_of(&self, text: &[u8]) -> Option<TokenId> {
-        let mut tokens = self.tokens.iter();
-        tokens
-            .find(|token| token.text.as_bytes() == text)
-            .map(|token| token.id)
+        let text = std::str::from_utf8(text).ok()?;
+        let &index = self.by_text.get(text)?;
+        Some(self.tokens[index].id)
     }
 
     pub(crate) fn ids(&self) -> impl Iterator<Item = TokenId> {

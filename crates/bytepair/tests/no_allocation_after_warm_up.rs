@@ -1,0 +1,61 @@
+//! After one pass over a text, encoding it again into the same vector, and counting it, allocates
+//! nothing: for every encoder with the automata lexer. In a file of its own, since the counter is
+//! this program's allocator.
+
+use bytepair::{Algorithm, Engine, Tokenizer};
+
+const CORPORA: [&str; 6] = [
+    "english",
+    "chinese",
+    "code",
+    "mixed",
+    "structured",
+    "adversarial",
+];
+
+fn corpus(name: &str) -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench-data/corpora/");
+    std::fs::read_to_string(format!("{folder}{name}.txt")).expect("a corpus of the repository")
+}
+
+#[test]
+fn encode_into_and_count_allocate_nothing_after_one_pass() {
+    for encoding in ["r50k_base", "cl100k_base", "o200k_base"] {
+        for &algorithm in Algorithm::ALL {
+            let tokenizer = Tokenizer::from_name(encoding)
+                .and_then(|tokenizer| {
+                    let builder = tokenizer.to_builder();
+                    builder.lexer(Engine::Automata).encoder(algorithm).build()
+                })
+                .expect("a byte-level, proper dictionary");
+            for name in CORPORA {
+                let text = corpus(name);
+                let mut ids = Vec::new();
+                tokenizer.encode_into(&text, &mut ids).expect("complete");
+                let expected = ids.len();
+                let mut counted = tokenizer.count(&text).expect("complete");
+                assert_eq!(counted, expected);
+
+                let info = allocation_counter::measure(|| {
+                    ids.clear();
+                    tokenizer.encode_into(&text, &mut ids).expect("complete");
+                    counted = tokenizer.count(&text).expect("complete");
+                });
+                assert_eq!(
+                    info.count_total, 0,
+                    "{encoding}, {algorithm}, {name}: {} bytes",
+                    info.bytes_total
+                );
+                assert_eq!((ids.len(), counted), (expected, expected));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_counter_counts() {
+    let info = allocation_counter::measure(|| {
+        std::hint::black_box(Vec::<u8>::with_capacity(100));
+    });
+    assert_eq!(info.count_total, 1);
+}
