@@ -1,0 +1,71 @@
+//! Other people's tokenizers beside ours: `oracle` compares ids, `ratio` compares speed.
+//!
+//! Run by `cargo xtask peers`, `cargo xtask verify` and `cargo xtask bench ratio`; the crate is a
+//! workspace of its own, so that no peer enters the product's lock file.
+
+#![forbid(unsafe_code)]
+
+mod corpora;
+mod interleave;
+mod load;
+mod oracle;
+mod peer;
+mod random;
+mod ratio;
+mod reduce;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// What goes wrong outside the comparisons: files, child processes.
+type Error = Box<dyn std::error::Error>;
+
+/// Other people's tokenizers, as oracles and as rivals.
+#[derive(Parser)]
+#[command(name = "peers")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Compare our ids with those of tiktoken-rs, for every embedded encoding.
+    Oracle(oracle::Arguments),
+    /// Time ours and tiktoken-rs in turn, after comparing their ids.
+    Ratio(ratio::Arguments),
+    /// One measurement of `ratio --load`, in the child process that makes it.
+    #[command(hide = true)]
+    LoadChild {
+        /// `bytepair`, the name of a peer, or `nothing`.
+        side: String,
+        /// The encoding to load.
+        encoding: String,
+    },
+}
+
+/// Where the larger corpora are: `--data`, or else the variable `BYTEPAIR_DATA`.
+#[derive(clap::Args)]
+struct DataFolder {
+    /// A folder with more data: `corpora/*.txt` or `corpora/*.txt.gz`. `bench-data` is always read.
+    #[arg(long, value_name = "DIR", env = "BYTEPAIR_DATA")]
+    data: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Oracle(arguments) => oracle::run(&arguments),
+        Command::Ratio(arguments) => ratio::run(&arguments),
+        Command::LoadChild { side, encoding } => load::child(&side, &encoding).map(|()| true),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("peers: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
