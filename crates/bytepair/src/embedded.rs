@@ -21,33 +21,30 @@ pub const ENCODINGS: &[&str] = &[
     "o200k_harmony",
 ];
 
-/// The encodings of models. A text that ends in `-` is the beginning of a model's name, any other a
-/// whole name; of several that fit the longest counts.
+/// The encodings of models, as tiktoken 0.14 has them. A text that ends in `*` is the beginning of a
+/// model's name, any other a whole name; of several that fit the longest counts.
 const MODELS: &[(&str, &str)] = &[
     ("o1", "o200k_base"),
-    ("o1-", "o200k_base"),
+    ("o1-*", "o200k_base"),
     ("o3", "o200k_base"),
-    ("o3-", "o200k_base"),
+    ("o3-*", "o200k_base"),
     ("o4-mini", "o200k_base"),
-    ("o4-mini-", "o200k_base"),
-    ("gpt-5", "o200k_base"),
-    ("gpt-5-", "o200k_base"),
-    ("gpt-5.1", "o200k_base"),
-    ("gpt-5.1-", "o200k_base"),
-    ("gpt-4.5-", "o200k_base"),
+    ("o4-mini-*", "o200k_base"),
+    ("gpt-5*", "o200k_base"),
+    ("gpt-4.5-*", "o200k_base"),
     ("gpt-4.1", "o200k_base"),
-    ("gpt-4.1-", "o200k_base"),
-    ("chatgpt-4o-", "o200k_base"),
+    ("gpt-4.1-*", "o200k_base"),
+    ("chatgpt-4o-*", "o200k_base"),
     ("gpt-4o", "o200k_base"),
-    ("gpt-4o-", "o200k_base"),
-    ("gpt-oss-", "o200k_harmony"),
+    ("gpt-4o-*", "o200k_base"),
+    ("gpt-oss-*", "o200k_harmony"),
     ("gpt-4", "cl100k_base"),
-    ("gpt-4-", "cl100k_base"),
+    ("gpt-4-*", "cl100k_base"),
     ("gpt-3.5", "cl100k_base"),
     ("gpt-3.5-turbo", "cl100k_base"),
-    ("gpt-3.5-turbo-", "cl100k_base"),
+    ("gpt-3.5-turbo-*", "cl100k_base"),
     ("gpt-35-turbo", "cl100k_base"),
-    ("gpt-35-turbo-", "cl100k_base"),
+    ("gpt-35-turbo-*", "cl100k_base"),
     ("davinci-002", "cl100k_base"),
     ("babbage-002", "cl100k_base"),
     ("text-embedding-ada-002", "cl100k_base"),
@@ -71,9 +68,9 @@ const MODELS: &[(&str, &str)] = &[
     ("curie", "r50k_base"),
     ("babbage", "r50k_base"),
     ("ada", "r50k_base"),
-    ("text-similarity-", "r50k_base"),
-    ("text-search-", "r50k_base"),
-    ("code-search-", "r50k_base"),
+    ("text-similarity-*", "r50k_base"),
+    ("text-search-*", "r50k_base"),
+    ("code-search-*", "r50k_base"),
     ("gpt2", "gpt2"),
     ("gpt-2", "gpt2"),
 ];
@@ -264,9 +261,9 @@ impl Tokenizer {
             Some(tuned) => tuned.split(':').next().unwrap_or(tuned),
             None => model,
         };
-        let is_meant = |name: &str| match name.ends_with('-') {
-            true => base.starts_with(name),
-            false => base == name,
+        let is_meant = |name: &str| match name.strip_suffix('*') {
+            Some(beginning) => base.starts_with(beginning),
+            None => base == name,
         };
         let known = MODELS
             .iter()
