@@ -23,8 +23,14 @@ fuzz_target!(|file: &[u8]| {
                     continue;
                 };
                 let mut tokens = Vec::new();
-                if encoder.encode_span(&file[..file.len().min(64)], &mut tokens).is_ok() {
-                    let bytes = form.vocabulary().decode_bytes(&tokens).expect("its own ids");
+                if encoder
+                    .encode_span(&file[..file.len().min(64)], &mut tokens)
+                    .is_ok()
+                {
+                    let bytes = form
+                        .vocabulary()
+                        .decode_bytes(&tokens)
+                        .expect("its own ids");
                     // A file may claim rules that are not canonical. Backtracking relies on them.
                     if algorithm.name() != "bpe_backtrack" {
                         assert_eq!(bytes, &file[..file.len().min(64)]);

@@ -32,12 +32,20 @@ fuzz_target!(|text: &[u8]| {
         assert_eq!(tokenizer.count(text).expect("complete"), ids.len());
         let encoding = tokenizer.encode_with_offsets(text).expect("complete");
         assert_eq!(encoding.ids, ids);
-        assert_eq!(encoding.byte_ranges.last().map_or(0, |range| range.end), text.len());
+        assert_eq!(
+            encoding.byte_ranges.last().map_or(0, |range| range.end),
+            text.len()
+        );
         let limit = usize::from(text.first().copied().unwrap_or(0)) % 8;
         let (first, covered) = tokenizer.encode_up_to(text, limit).expect("complete");
         assert!(first.len() <= limit && ids.starts_with(&first));
-        assert_eq!(tokenizer.decode_bytes(&first).expect("its own ids"), &text[..covered]);
-        let all = tokenizer.with_specials(Specials::AllowAll).expect("no names");
+        assert_eq!(
+            tokenizer.decode_bytes(&first).expect("its own ids"),
+            &text[..covered]
+        );
+        let all = tokenizer
+            .with_specials(Specials::AllowAll)
+            .expect("no names");
         let ids = all.encode_bytes(text).expect("complete");
         assert_eq!(all.decode_bytes(&ids).expect("its own ids"), text);
     }

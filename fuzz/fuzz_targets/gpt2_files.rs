@@ -25,7 +25,10 @@ fuzz_target!(|files: &[u8]| {
     match gpt2::read(&content, merges, &limits) {
         Err(error) => assert!(!error.to_string().is_empty()),
         Ok(dictionary) => {
-            let (vocab, merges) = (gpt2::write_vocab(&dictionary), gpt2::write_merges(&dictionary));
+            let (vocab, merges) = (
+                gpt2::write_vocab(&dictionary),
+                gpt2::write_merges(&dictionary),
+            );
             let again = gpt2::read(vocab.as_bytes(), merges.as_bytes(), &limits);
             let again = again.expect("what was written");
             assert_eq!(again.rules(), dictionary.rules());

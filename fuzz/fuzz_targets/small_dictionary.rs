@@ -30,9 +30,17 @@ fuzz_target!(|input: (bool, Vec<(u8, u8, u8)>, Vec<u8>)| {
     merges.retain(|merge| seen.insert(merge.clone()));
     // Ranks: an order that merges would not give.
     if by_ranks {
-        tokens.sort_by_key(|token| (token.len() > 1, token.iter().rev().copied().collect::<Vec<_>>()));
+        tokens.sort_by_key(|token| {
+            (
+                token.len() > 1,
+                token.iter().rev().copied().collect::<Vec<_>>(),
+            )
+        });
     }
-    let entries = tokens.iter().enumerate().map(|(id, token)| (2 * id as u32, token));
+    let entries = tokens
+        .iter()
+        .enumerate()
+        .map(|(id, token)| (2 * id as u32, token));
     let vocabulary = Vocabulary::new(entries).expect("distinct");
     let dictionary = if by_ranks {
         Dictionary::from_ranks(vocabulary)
@@ -46,7 +54,9 @@ fuzz_target!(|input: (bool, Vec<(u8, u8, u8)>, Vec<u8>)| {
     }
     .expect("valid");
     let text: Vec<u8> = text.iter().take(200).map(|byte| b'a' + byte % 3).collect();
-    let expected = Reference::new(&dictionary).sentencepiece(&text).expect("letters");
+    let expected = Reference::new(&dictionary)
+        .sentencepiece(&text)
+        .expect("letters");
     let canonical = Arc::new(CanonicalForm::new(&dictionary));
     for algorithm in Algorithm::ALL {
         let Ok(mut encoder) = algorithm.encoder(&canonical) else {

@@ -22,7 +22,12 @@ fuzz_target!(|file: &[u8]| {
         Ok(vocabulary) => {
             let written = tiktoken::write(&vocabulary);
             let again = tiktoken::read(written.as_bytes(), &ReadLimits::default());
-            assert!(again.expect("what was written").iter().eq(vocabulary.iter()));
+            assert!(
+                again
+                    .expect("what was written")
+                    .iter()
+                    .eq(vocabulary.iter())
+            );
         }
     }
 });
