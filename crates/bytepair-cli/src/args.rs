@@ -1,0 +1,296 @@
+//! The options, and the help.
+
+use std::path::PathBuf;
+
+use bytepair::TokenId;
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+
+use crate::help;
+
+/// Byte pair encoding: text to tokens and back.
+///
+/// Text comes from the files, or from standard input where there are none or where a file is
+/// called `-`. It may be any bytes.
+#[derive(Debug, Parser)]
+#[command(name = "bytepair", version, after_help = help::GENERAL)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Print the tokens of a text: ids with blanks between them, one line a file
+    Encode(EncodeArgs),
+    /// Print the text of ids: exactly the bytes that were encoded
+    Decode(DecodeArgs),
+    /// Count tokens
+    Count(CountArgs),
+    /// Show the pieces of a text with their ids: in colours, or one a line where piped
+    Show(ShowArgs),
+    /// Tell facts of a vocabulary, or look tokens up
+    Vocab(VocabArgs),
+    /// Compare the tokens of two encodings on a text, and show where they differ
+    Compare(CompareArgs),
+    /// Print a script that completes commands and options in a shell
+    Completions(CompletionsArgs),
+}
+
+/// Which tokenizer.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Tokenizer")]
+pub(crate) struct TokenizerArgs {
+    /// An embedded encoding [default: o200k_base]
+    #[arg(short, long, value_name = "NAME", value_parser = EncodingName, conflicts_with_all = ["model", "tokenizer"])]
+    pub(crate) encoding: Option<String>,
+
+    /// The encoding of a model: gpt-4o, gpt-4, o3, ...
+    #[arg(short, long, value_name = "NAME", conflicts_with = "tokenizer")]
+    pub(crate) model: Option<String>,
+
+    /// A vocabulary: tokenizer.json, a .tiktoken file with --pattern, vocab.json with --merges, or
+    /// a folder that holds the first or the last under these names
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub(crate) tokenizer: Option<PathBuf>,
+
+    /// merges.txt, where --tokenizer is vocab.json
+    #[arg(long, value_name = "FILE", requires = "tokenizer", value_hint = ValueHint::FilePath)]
+    pub(crate) merges: Option<PathBuf>,
+
+    /// The pattern of a file that does not say it: gpt2, cl100k, o200k, or a regular expression
+    #[arg(long, value_name = "PATTERN", requires = "tokenizer")]
+    pub(crate) pattern: Option<String>,
+
+    /// A further special token; can be given several times
+    #[arg(long, value_name = "TEXT=ID", value_parser = special_token)]
+    pub(crate) special_token: Vec<(String, TokenId)>,
+}
+
+/// What the text of special tokens means.
+#[derive(Debug, Default, Args)]
+pub(crate) struct SpecialArgs {
+    /// The text of a special token becomes that token; without it, it is text like any other
+    #[arg(long, conflicts_with = "forbid_special")]
+    pub(crate) special: bool,
+
+    /// The text of a special token is an error
+    #[arg(long)]
+    pub(crate) forbid_special: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FilesArgs {
+    /// Files; standard input where there are none, or for `-`
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ThreadsArgs {
+    /// Number of threads [default: as many as the machine runs at once]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+}
+
+impl ThreadsArgs {
+    pub(crate) fn number(&self) -> usize {
+        match self.threads {
+            Some(threads) => usize::from(threads),
+            None => std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = help::ENCODE)]
+pub(crate) struct EncodeArgs {
+    #[command(flatten)]
+    pub(crate) files: FilesArgs,
+
+    #[command(flatten)]
+    pub(crate) specials: SpecialArgs,
+
+    /// One JSON object a file and line: {"file", "tokens", "offsets"}
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Where the tokens stand, in bytes. Without --json one token a line: id, start, end, piece,
+    /// with tabs between them
+    #[arg(long)]
+    pub(crate) offsets: bool,
+
+    #[command(flatten)]
+    pub(crate) threads: ThreadsArgs,
+
+    #[command(flatten)]
+    pub(crate) tokenizer: TokenizerArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = help::DECODE)]
+pub(crate) struct DecodeArgs {
+    /// Files of ids; standard input where there are none, or for `-`
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// U+FFFD for bytes that are not UTF-8
+    #[arg(long)]
+    pub(crate) lossy: bool,
+
+    #[command(flatten)]
+    pub(crate) tokenizer: TokenizerArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = help::COUNT)]
+pub(crate) struct CountArgs {
+    #[command(flatten)]
+    pub(crate) files: FilesArgs,
+
+    #[command(flatten)]
+    pub(crate) specials: SpecialArgs,
+
+    /// One JSON object a file and line: {"file", "bytes", "tokens"}
+    #[arg(long, conflicts_with = "limit")]
+    pub(crate) json: bool,
+
+    /// Stop counting a file beyond N tokens, print `more than N`, and exit with status 1
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+
+    #[command(flatten)]
+    pub(crate) threads: ThreadsArgs,
+
+    #[command(flatten)]
+    pub(crate) tokenizer: TokenizerArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = help::SHOW)]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    pub(crate) files: FilesArgs,
+
+    #[command(flatten)]
+    pub(crate) specials: SpecialArgs,
+
+    /// Whether to use colours; `auto` does in a terminal, unless NO_COLOR is set
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
+    pub(crate) color: Color,
+
+    #[command(flatten)]
+    pub(crate) tokenizer: TokenizerArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = help::VOCAB)]
+pub(crate) struct VocabArgs {
+    /// Look up the token with this id; can be given several times
+    #[arg(long, value_name = "ID")]
+    pub(crate) id: Vec<TokenId>,
+
+    /// Look up the token with this text; can be given several times
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) token: Vec<String>,
+
+    /// JSON: one object with the facts, or one a line for each look-up
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) tokenizer: TokenizerArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = help::COMPARE)]
+pub(crate) struct CompareArgs {
+    #[command(flatten)]
+    pub(crate) files: FilesArgs,
+
+    /// The encoding to compare with: its name, a tokenizer.json, or a folder
+    #[arg(long, value_name = "NAME")]
+    pub(crate) with: String,
+
+    /// How many of the places that differ to print
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) places: usize,
+
+    #[command(flatten)]
+    pub(crate) specials: SpecialArgs,
+
+    /// One JSON object a file and line
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) threads: ThreadsArgs,
+
+    #[command(flatten)]
+    pub(crate) tokenizer: TokenizerArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = help::COMPLETIONS)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Names of encodings, for help and completion. A name that is none of them is not a wrong use of
+/// the command but a vocabulary that is not there, as with `--model` and `--tokenizer`, and has
+/// their exit status: so it is taken here and refused when the vocabulary is loaded.
+#[derive(Debug, Clone, Copy)]
+struct EncodingName;
+
+impl TypedValueParser for EncodingName {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(bytepair::ENCODINGS.iter().map(PossibleValue::new)))
+    }
+}
+
+/// `TEXT=ID`; the text may hold `=` itself.
+fn special_token(argument: &str) -> Result<(String, TokenId), String> {
+    let (text, id) = argument
+        .rsplit_once('=')
+        .ok_or("a special token is TEXT=ID")?;
+    let id = id.parse().map_err(|_| format!("{id:?} is no token id"))?;
+    Ok((text.to_owned(), id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_options_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_text_of_a_special_token_may_hold_the_separator() {
+        assert_eq!(special_token("<a=b>=7"), Ok(("<a=b>".to_owned(), 7)));
+        assert!(special_token("<a>").is_err());
+        assert!(special_token("<a>=-1").is_err());
+    }
+}

@@ -1,0 +1,165 @@
+//! `count`: how many tokens.
+
+use bytepair::Tokenizer;
+
+use crate::args::CountArgs;
+use crate::cuts::Cutter;
+use crate::error::CliError;
+use crate::input::{Block, Input};
+use crate::load::Named;
+use crate::output::{json_string, write_line};
+use crate::pipeline::Session;
+
+pub(crate) fn run(args: &CountArgs, session: &mut Session<'_>) -> Result<(), CliError> {
+    let Named { tokenizer, .. } = Named::load(&args.tokenizer, &args.specials)?;
+    let cutter = Cutter::new(&[&tokenizer]);
+    let inputs = Input::all(&args.files.files);
+    let mut total = Some(Count::default());
+    for input in &inputs {
+        let name = input.name();
+        let count = match args.limit {
+            Some(limit) => count_up_to(&tokenizer, &cutter, input, limit, session)?,
+            None => Some(count(&tokenizer, &cutter, input, args, session)?),
+        };
+        tokenizer.clear_scratch();
+        if args.json {
+            let Count { bytes, tokens } = count.unwrap_or_default();
+            let name = json_string(&name);
+            let line = format!("{{\"file\":{name},\"bytes\":{bytes},\"tokens\":{tokens}}}");
+            write_line(session.stdout, line)?;
+        } else {
+            let number = match (count, args.limit) {
+                (None, Some(limit)) => format!("more than {limit}"),
+                (count, _) => count.unwrap_or_default().tokens.to_string(),
+            };
+            let line = match args.files.files.is_empty() {
+                true => number,
+                false => format!("{number}\t{name}"),
+            };
+            write_line(session.stdout, line)?;
+        }
+        total = total.zip(count).map(|(total, count)| total.plus(&count));
+    }
+    match total {
+        Some(total) if inputs.len() > 1 && !args.json => {
+            write_line(session.stdout, format!("{}\ttotal", total.tokens))
+        }
+        Some(_) => Ok(()),
+        None => Err(CliError::OverLimit),
+    }
+}
+
+/// Bytes and tokens of an input.
+#[derive(Debug, Clone, Copy, Default)]
+struct Count {
+    bytes: u64,
+    tokens: u64,
+}
+
+impl Count {
+    fn plus(&self, other: &Self) -> Self {
+        Self {
+            bytes: self.bytes + other.bytes,
+            tokens: self.tokens + other.tokens,
+        }
+    }
+}
+
+fn count(
+    tokenizer: &Tokenizer,
+    cutter: &Result<Cutter, String>,
+    input: &Input,
+    args: &CountArgs,
+    session: &mut Session<'_>,
+) -> Result<Count, CliError> {
+    let work = |block: &Block| {
+        let tokens = tokenizer.count(&block.bytes);
+        let tokens =
+            tokens.map_err(|error| CliError::encoding(&input.name(), block.start, &error))?;
+        Ok(Count {
+            bytes: block.bytes.len() as u64,
+            tokens: tokens as u64,
+        })
+    };
+    let mut total = Count::default();
+    session.for_each_block(input, cutter, args.threads.number(), work, |_, count| {
+        total = total.plus(&count);
+        Ok(())
+    })?;
+    Ok(total)
+}
+
+/// The count, or `None` if it is over `limit`: the rest of the input is not read then. On one
+/// thread, since others would count what is not asked for.
+fn count_up_to(
+    tokenizer: &Tokenizer,
+    cutter: &Result<Cutter, String>,
+    input: &Input,
+    limit: usize,
+    session: &mut Session<'_>,
+) -> Result<Option<Count>, CliError> {
+    let spent = std::sync::atomic::AtomicUsize::new(0);
+    let relaxed = std::sync::atomic::Ordering::Relaxed;
+    let work = |block: &Block| {
+        let left = limit.saturating_sub(spent.load(relaxed));
+        let tokens = tokenizer.count_up_to(&block.bytes, left);
+        let tokens =
+            tokens.map_err(|error| CliError::encoding(&input.name(), block.start, &error))?;
+        spent.fetch_add(tokens.unwrap_or_default(), relaxed);
+        match tokens {
+            Some(_) => Ok(block.bytes.len() as u64),
+            None => Err(CliError::OverLimit),
+        }
+    };
+    let mut bytes = 0;
+    let counted = session.for_each_block(input, cutter, 1, work, |_, block_bytes| {
+        bytes += block_bytes;
+        Ok(())
+    });
+    match counted {
+        Ok(()) => Ok(Some(Count {
+            bytes,
+            tokens: spent.into_inner() as u64,
+        })),
+        Err(CliError::OverLimit) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::commands::testing::{output, run_with};
+
+    #[test]
+    fn the_count_is_the_number_of_ids_whatever_the_blocks() {
+        let text = "It's the year 2026, naïve 龘.\n\n  ".repeat(40);
+        let ids = output(&["encode"], text.as_bytes(), 1 << 20);
+        let expected = format!("{}\n", ids.split_whitespace().count());
+        for block_bytes in [3, 100, 1 << 20] {
+            for threads in ["1", "3"] {
+                let arguments = ["count", "--threads", threads];
+                assert_eq!(output(&arguments, text.as_bytes(), block_bytes), expected);
+            }
+        }
+        assert_eq!(output(&["count"], b"", 10), "0\n");
+    }
+
+    #[test]
+    fn a_limit_is_kept_or_reported() {
+        for block_bytes in [2, 1000] {
+            // Ten words of one token each.
+            let text = b"one two two two two two two two two two";
+            for limit in ["10", "11"] {
+                let arguments = ["count", "--limit", limit];
+                assert_eq!(output(&arguments, text, block_bytes), "10\n");
+            }
+            for limit in ["9", "0"] {
+                let (stdout, result) = run_with(&["count", "--limit", limit], text, block_bytes);
+                assert_eq!(stdout, format!("more than {limit}\n").as_bytes());
+                let error = result.expect_err("over the limit");
+                assert_eq!((error.exit_status(), error.message()), (1, None));
+            }
+        }
+        assert_eq!(output(&["count", "--limit", "0"], b"", 10), "0\n");
+    }
+}

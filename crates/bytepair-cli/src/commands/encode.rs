@@ -1,0 +1,255 @@
+//! `encode`: text to ids.
+
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+
+use bytepair::{EncodeError, TokenId, Tokenizer};
+use tempfile::SpooledTempFile;
+
+use crate::args::EncodeArgs;
+use crate::cuts::Cutter;
+use crate::error::CliError;
+use crate::input::{Block, Input};
+use crate::load::Named;
+use crate::output::{escaped, json_string, push_ids, push_number, write, write_line};
+use crate::pipeline::Session;
+
+/// Offsets beyond this many bytes of JSON wait in a temporary file.
+const SPOOLED_BYTES: usize = 8 << 20;
+
+pub(crate) fn run(args: &EncodeArgs, session: &mut Session<'_>) -> Result<(), CliError> {
+    let Named { tokenizer, .. } = Named::load(&args.tokenizer, &args.specials)?;
+    let cutter = Cutter::new(&[&tokenizer]);
+    let inputs = Input::all(&args.files.files);
+    let has_headers = inputs.len() > 1;
+    for input in &inputs {
+        let job = Job {
+            tokenizer: &tokenizer,
+            cutter: &cutter,
+            input,
+            threads: args.threads.number(),
+        };
+        match (args.json, args.offsets) {
+            (true, _) => job.json(session, args.offsets)?,
+            (false, true) => job.lines(session, has_headers)?,
+            (false, false) => job.ids(session)?,
+        }
+        // Threads of the next input have scratch memory of their own.
+        tokenizer.clear_scratch();
+    }
+    Ok(())
+}
+
+/// One input to encode.
+struct Job<'a> {
+    tokenizer: &'a Tokenizer,
+    cutter: &'a Result<Cutter, String>,
+    input: &'a Input,
+    threads: usize,
+}
+
+impl Job<'_> {
+    /// Ids with blanks between them, on one line.
+    fn ids(&self, session: &mut Session<'_>) -> Result<(), CliError> {
+        let work = |block: &Block| {
+            let mut text = Vec::new();
+            push_ids(&mut text, &self.encode(block)?, b' ');
+            Ok(text)
+        };
+        let mut separated = Separated::default();
+        session.for_each_block(self.input, self.cutter, self.threads, work, |out, text| {
+            separated.write(out, &text)
+        })?;
+        write(session.stdout, "\n")
+    }
+
+    /// One token a line: id, start, end, piece.
+    fn lines(&self, session: &mut Session<'_>, has_header: bool) -> Result<(), CliError> {
+        if has_header {
+            write_line(session.stdout, format!("==> {} <==", self.input.name()))?;
+        }
+        let work = |block: &Block| {
+            let mut text = Vec::new();
+            for (id, range) in self.encode_with_offsets(block)? {
+                push_number(&mut text, u64::from(id));
+                for offset in [range.start, range.end] {
+                    text.push(b'\t');
+                    push_number(&mut text, block.start + offset as u64);
+                }
+                text.push(b'\t');
+                text.extend_from_slice(escaped(&block.bytes[range]).as_bytes());
+                text.push(b'\n');
+            }
+            Ok(text)
+        };
+        session.for_each_block(self.input, self.cutter, self.threads, work, |out, text| {
+            write(out, text)
+        })
+    }
+
+    /// A JSON object on one line. The offsets stand behind all tokens, so they wait elsewhere while
+    /// these are written: in memory, and in a temporary file once they are many.
+    fn json(&self, session: &mut Session<'_>, with_offsets: bool) -> Result<(), CliError> {
+        let name = json_string(&self.input.name());
+        write(session.stdout, format!("{{\"file\":{name},\"tokens\":["))?;
+        let work = |block: &Block| {
+            let (mut tokens, mut offsets) = (Vec::new(), Vec::new());
+            if !with_offsets {
+                push_ids(&mut tokens, &self.encode(block)?, b',');
+                return Ok((tokens, offsets));
+            }
+            for (id, range) in self.encode_with_offsets(block)? {
+                push_ids(&mut tokens, &[id], b',');
+                offsets.extend_from_slice(b",[");
+                push_number(&mut offsets, block.start + range.start as u64);
+                offsets.push(b',');
+                push_number(&mut offsets, block.start + range.end as u64);
+                offsets.push(b']');
+            }
+            Ok((tokens, offsets))
+        };
+        let mut separated = Separated::default();
+        let mut spool = SpooledTempFile::new(SPOOLED_BYTES);
+        let sink = |out: &mut dyn Write, (tokens, offsets): (Vec<u8>, Vec<u8>)| {
+            separated.write(out, &tokens)?;
+            spool.write_all(&offsets).map_err(spooling)
+        };
+        session.for_each_block(self.input, self.cutter, self.threads, work, sink)?;
+        write(session.stdout, "]")?;
+        if with_offsets {
+            write(session.stdout, ",\"offsets\":[")?;
+            spool.seek(SeekFrom::Start(0)).map_err(spooling)?;
+            let mut separated = Separated::default();
+            let mut buffer = vec![0; 1 << 16];
+            loop {
+                let read = spool.read(&mut buffer).map_err(spooling)?;
+                if read == 0 {
+                    break;
+                }
+                separated.write(session.stdout, &buffer[..read])?;
+            }
+            write(session.stdout, "]")?;
+        }
+        write(session.stdout, "}\n")
+    }
+
+    fn encode(&self, block: &Block) -> Result<Vec<TokenId>, CliError> {
+        let ids = self.tokenizer.encode_bytes(&block.bytes);
+        ids.map_err(|error| self.failed(block, &error))
+    }
+
+    fn encode_with_offsets(
+        &self,
+        block: &Block,
+    ) -> Result<impl Iterator<Item = (TokenId, Range<usize>)>, CliError> {
+        let encoding = self.tokenizer.encode_with_offsets(&block.bytes);
+        let encoding = encoding.map_err(|error| self.failed(block, &error))?;
+        Ok(encoding.ids.into_iter().zip(encoding.byte_ranges))
+    }
+
+    fn failed(&self, block: &Block, error: &EncodeError) -> CliError {
+        CliError::encoding(&self.input.name(), block.start, error)
+    }
+}
+
+fn spooling(error: io::Error) -> CliError {
+    CliError::Input(format!(
+        "cannot keep the offsets in a temporary file: {error}"
+    ))
+}
+
+/// Writes parts in which each item has its separator before it, but for the first one of all.
+#[derive(Default)]
+struct Separated {
+    has_begun: bool,
+}
+
+impl Separated {
+    fn write(&mut self, out: &mut dyn Write, text: &[u8]) -> Result<(), CliError> {
+        let text = match text.split_first() {
+            Some((_, rest)) if !self.has_begun => rest,
+            _ => text,
+        };
+        self.has_begun |= !text.is_empty();
+        write(out, text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::testing::{output, run_with};
+
+    fn corpus(name: &str) -> Vec<u8> {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench-data/corpora/");
+        std::fs::read(format!("{folder}{name}")).expect("a corpus")
+    }
+
+    #[test]
+    fn ids_are_those_of_the_whole_text_for_any_block_size_and_number_of_threads() {
+        let tokenizer = Tokenizer::o200k_base();
+        for name in ["adversarial.txt", "mixed.txt", "chinese.txt"] {
+            let text = corpus(name);
+            let ids = tokenizer.encode_bytes(&text).expect("encodes");
+            let expected: Vec<String> = ids.iter().map(u32::to_string).collect();
+            let expected = expected.join(" ") + "\n";
+            for block_bytes in [50, 5000, 1 << 20] {
+                for threads in ["1", "2", "5"] {
+                    let printed = output(&["encode", "--threads", threads], &text, block_bytes);
+                    assert!(printed == expected, "{name}, {block_bytes}, {threads}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn offsets_count_from_the_start_of_the_input_and_cover_it() {
+        let text = corpus("mixed.txt");
+        let whole = Tokenizer::o200k_base().encode_with_offsets(&text);
+        let whole = whole.expect("encodes");
+        for threads in ["1", "3"] {
+            let json = ["encode", "--json", "--offsets", "--threads", threads];
+            let json: serde_json::Value =
+                serde_json::from_str(&output(&json, &text, 777)).expect("JSON");
+            let ranges = whole.byte_ranges.iter().map(|r| [r.start, r.end]);
+            let ranges: Vec<[usize; 2]> = ranges.collect();
+            assert!(json["offsets"] == serde_json::json!(ranges));
+            assert!(json["tokens"] == serde_json::json!(whole.ids));
+
+            let lines = ["encode", "--offsets", "--threads", threads];
+            let lines = output(&lines, &text, 777);
+            let tokens = whole.ids.iter().zip(&whole.byte_ranges);
+            assert_eq!(lines.lines().count(), whole.ids.len());
+            for (line, (id, range)) in lines.lines().zip(tokens) {
+                let start = format!("{id}\t{}\t{}\t", range.start, range.end);
+                assert!(line.starts_with(&start), "{line} begins with {start}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_text_is_an_empty_line_and_an_empty_list() {
+        assert_eq!(output(&["encode"], b"", 10), "\n");
+        assert_eq!(output(&["encode", "--offsets"], b"", 10), "");
+        let json = output(&["encode", "--json", "--offsets"], b"", 10);
+        assert_eq!(json, "{\"file\":\"-\",\"tokens\":[],\"offsets\":[]}\n");
+        let json = output(&["encode", "--json"], b"", 10);
+        assert_eq!(json, "{\"file\":\"-\",\"tokens\":[]}\n");
+    }
+
+    #[test]
+    fn a_forbidden_special_token_is_reported_where_it_stands_in_the_input() {
+        let text = "some words ".repeat(20) + "<|endoftext|> and more";
+        for block_bytes in [4, 30, 1000] {
+            for threads in ["1", "4"] {
+                let arguments = ["encode", "--forbid-special", "--threads", threads];
+                let (_, result) = run_with(&arguments, text.as_bytes(), block_bytes);
+                let error = result.expect_err("forbidden");
+                assert_eq!(error.exit_status(), 1);
+                let message = error.message().expect("a message");
+                assert!(message.contains("<|endoftext|>"), "{message}");
+                assert!(message.ends_with("(at byte 220)"), "{message}");
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The commands, each a function of its options and a session.
+
+mod compare;
+mod count;
+mod decode;
+mod encode;
+mod show;
+mod vocab;
+
+use clap::CommandFactory;
+
+use crate::args::{Cli, Command, CompletionsArgs};
+use crate::error::CliError;
+use crate::output::write;
+use crate::pipeline::Session;
+
+/// Runs the command.
+pub(crate) fn run(command: &Command, session: &mut Session<'_>) -> Result<(), CliError> {
+    match command {
+        Command::Encode(args) => encode::run(args, session),
+        Command::Decode(args) => decode::run(args, session),
+        Command::Count(args) => count::run(args, session),
+        Command::Show(args) => show::run(args, session),
+        Command::Vocab(args) => vocab::run(args, session),
+        Command::Compare(args) => compare::run(args, session),
+        Command::Completions(args) => completions(args, session),
+    }
+}
+
+fn completions(args: &CompletionsArgs, session: &mut Session<'_>) -> Result<(), CliError> {
+    // Into memory first: the generator panics where it cannot write.
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "bytepair", &mut script);
+    write(session.stdout, script)
+}
+
+/// What the tests of the commands share.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+    use clap::Parser;
+
+    /// What a command does with `stdin`, read in blocks of `block_bytes`.
+    pub(crate) fn run_with(
+        arguments: &[&str],
+        stdin: &[u8],
+        block_bytes: usize,
+    ) -> (Vec<u8>, Result<(), CliError>) {
+        let all = std::iter::once(&"bytepair").chain(arguments);
+        let cli = Cli::try_parse_from(all).expect("valid options");
+        let mut stdout = Vec::new();
+        let mut session = Session {
+            stdin: &mut &stdin[..],
+            stdout: &mut stdout,
+            warn: &mut |text| panic!("{text}"),
+            is_watched: false,
+            has_colors: false,
+            block_bytes: Some(block_bytes),
+        };
+        let result = run(&cli.command, &mut session);
+        (stdout, result)
+    }
+
+    /// The output of a command that works, as text.
+    pub(crate) fn output(arguments: &[&str], stdin: &[u8], block_bytes: usize) -> String {
+        let (stdout, result) = run_with(arguments, stdin, block_bytes);
+        result.expect("works");
+        String::from_utf8(stdout).expect("text")
+    }
+}

@@ -1,0 +1,122 @@
+//! Examples for `--help`. Lines that begin with `$` and the output below them are run by
+//! `tests/help.rs`, in a folder with the files that it names.
+
+pub(crate) const GENERAL: &str = "\
+Exit status: 0 all went well; 1 the input cannot be read, encoded or decoded, or is over a limit; \
+2 wrong use of the command; 3 the vocabulary cannot be loaded.
+
+Examples:
+  $ printf 'Hello, world' | bytepair encode
+  13225 11 2375
+
+  $ printf 'Hello, world' | bytepair encode | bytepair decode
+  Hello, world
+
+  $ printf 'Hello, world' | bytepair count --model gpt-4
+  3";
+
+pub(crate) const ENCODE: &str = "\
+Files of any size are read in parts of 1 MiB or less where the pattern is one of gpt2, cl100k and \
+o200k; otherwise they are held in memory, and a warning says so. Output before an error stays.
+
+Examples:
+  $ printf 'Hello, world' | bytepair encode --encoding cl100k_base
+  9906 11 1917
+
+  $ printf 'Hi<|endoftext|>' | bytepair encode --special
+  12194 199999
+
+  $ printf 'Hi there\\n' | bytepair encode --offsets
+  12194\t0\t2\tHi
+  1354\t2\t8\t there
+  198\t8\t9\t\\n
+
+  $ printf 'Hi' | bytepair encode --json --offsets
+  {\"file\":\"-\",\"tokens\":[12194],\"offsets\":[[0,2]]}
+
+  A tokenizer of your own:
+  bytepair encode --tokenizer tokenizer.json notes.txt
+  bytepair encode --tokenizer my.tiktoken --pattern gpt2 --special-token '<s>=50257' notes.txt";
+
+pub(crate) const DECODE: &str = "\
+Ids are decimal numbers with blanks or newlines between them. The bytes of an id are written as \
+soon as its line or its part of the input has been read.
+
+Examples:
+  $ echo 13225 11 2375 | bytepair decode
+  Hello, world
+
+  $ echo 9906 11 1917 | bytepair decode --encoding cl100k_base
+  Hello, world
+
+  $ bytepair encode notes.txt | bytepair decode | cmp - notes.txt";
+
+pub(crate) const COUNT: &str = "\
+Prints the number of tokens; with names of files, a tab and the name behind it, and a total where \
+there are several.
+
+Examples:
+  $ printf 'Hello, world' | bytepair count
+  3
+
+  $ printf 'Hello, world' | bytepair count --limit 2
+  more than 2
+
+  $ bytepair count --json notes.txt
+  {\"file\":\"notes.txt\",\"bytes\":13,\"tokens\":4}";
+
+pub(crate) const SHOW: &str = "\
+In colours: each piece on a background of its own, with its id behind it. Without: one token a \
+line, the piece, `|`, and the id behind the last `|` of the line. A newline is shown as \\n, a \
+backslash as \\\\, a control character as \\u{1b}, a byte that is no part of a whole character as <E9>.
+
+Examples:
+  $ printf 'naïve\\n' | bytepair show
+  na|1503
+  ï|9954
+  ve|737
+  \\n|198
+
+  $ printf '龘' | bytepair show
+  <E9><BE>|54462
+  <98>|246
+
+  bytepair show --color always notes.txt | less -R";
+
+pub(crate) const VOCAB: &str = "\
+Lengths are in bytes, of ordinary tokens.
+
+Examples:
+  $ bytepair vocab --token ' world'
+  id 2375: \" world\", 6 bytes
+    merged from 286 \" w\" and 1733 \"orld\"
+
+  $ bytepair vocab --encoding cl100k_base --id 100257
+  id 100257: \"<|endoftext|>\", 13 bytes, special
+
+  bytepair vocab --model gpt-4o
+  bytepair vocab --json --tokenizer tokenizer.json";
+
+pub(crate) const COMPARE: &str = "\
+A place that differs is the smallest range between two byte offsets at which both tokenizations \
+have a boundary, and none in common inside. The ratio is the tokens of the second for one of the \
+first.
+
+Examples:
+  $ printf 'naïve café' | bytepair compare --with gpt2
+                    o200k_base          gpt2
+  tokens                     4             3
+  bytes per token        3.000         4.000
+  ratio                               0.7500
+  1 place differs
+  at bytes 2 to 6
+    o200k_base  \"ï\" 9954, \"ve\" 737
+    gpt2        \"ïve\" 38776
+
+  bytepair compare --encoding o200k_base --with gpt2 --json notes.txt";
+
+pub(crate) const COMPLETIONS: &str = "\
+Examples:
+  bytepair completions bash > ~/.local/share/bash-completion/completions/bytepair
+  bytepair completions zsh > ~/.zfunc/_bytepair
+  bytepair completions fish > ~/.config/fish/completions/bytepair.fish";

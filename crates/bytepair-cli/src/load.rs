@@ -1,0 +1,168 @@
+//! The tokenizer that the options name.
+
+use std::path::{Path, PathBuf};
+
+use bytepair::{Pattern, ReadLimits, Specials, TokenId, Tokenizer};
+
+use crate::args::{SpecialArgs, TokenizerArgs};
+use crate::error::CliError;
+
+/// A tokenizer and what to call it.
+#[derive(Debug)]
+pub(crate) struct Named {
+    pub(crate) tokenizer: Tokenizer,
+    pub(crate) name: String,
+}
+
+impl Named {
+    /// The tokenizer of `args`, that treats special tokens as `specials` says.
+    pub(crate) fn load(args: &TokenizerArgs, specials: &SpecialArgs) -> Result<Self, CliError> {
+        load(args)?.with_specials(specials)
+    }
+
+    /// The tokenizer that one word names: an embedded encoding, or a file or folder that needs no
+    /// pattern.
+    pub(crate) fn by_word(word: &str, specials: &SpecialArgs) -> Result<Self, CliError> {
+        let is_file = Path::new(word).exists() || word.ends_with(".json");
+        let args = match is_file && !bytepair::ENCODINGS.contains(&word) {
+            true => TokenizerArgs {
+                tokenizer: Some(PathBuf::from(word)),
+                ..TokenizerArgs::default()
+            },
+            false => TokenizerArgs {
+                encoding: Some(word.to_owned()),
+                ..TokenizerArgs::default()
+            },
+        };
+        Self::load(&args, specials)
+    }
+
+    fn with_specials(mut self, args: &SpecialArgs) -> Result<Self, CliError> {
+        let specials = match (args.special, args.forbid_special) {
+            (true, _) => Specials::AllowAll,
+            (_, true) => Specials::Forbid,
+            _ => Specials::AsText,
+        };
+        let tokenizer = self.tokenizer.with_specials(specials);
+        self.tokenizer = tokenizer.map_err(|error| CliError::Vocabulary(error.to_string()))?;
+        Ok(self)
+    }
+}
+
+fn load(args: &TokenizerArgs) -> Result<Named, CliError> {
+    let vocabulary = |error: bytepair::LoadError| CliError::Vocabulary(error.to_string());
+    let (tokenizer, name) = match (&args.tokenizer, &args.model) {
+        (Some(path), _) => (load_file(path, args)?, path.display().to_string()),
+        (None, Some(model)) => {
+            let tokenizer = Tokenizer::for_model(model).map_err(vocabulary)?;
+            let name = tokenizer.name().unwrap_or(model).to_owned();
+            (tokenizer, name)
+        }
+        (None, None) => {
+            let name = args.encoding.as_deref().unwrap_or("o200k_base");
+            (
+                Tokenizer::from_name(name).map_err(vocabulary)?,
+                name.to_owned(),
+            )
+        }
+    };
+    if args.special_token.is_empty() {
+        return Ok(Named { tokenizer, name });
+    }
+    let tokens = args.special_token.iter().cloned();
+    let tokenizer = tokenizer.to_builder().special_tokens(tokens).build();
+    Ok(Named {
+        tokenizer: tokenizer.map_err(vocabulary)?,
+        name,
+    })
+}
+
+/// What kind of files a path stands for.
+enum Files {
+    TokenizerJson(PathBuf),
+    Gpt2 { vocab: PathBuf, merges: PathBuf },
+    Tiktoken(PathBuf),
+}
+
+impl Files {
+    fn of(path: &Path, merges: Option<&PathBuf>) -> Self {
+        let json = path.join("tokenizer.json");
+        match merges {
+            Some(merges) => Self::Gpt2 {
+                vocab: path.to_owned(),
+                merges: merges.clone(),
+            },
+            None if path.is_dir() && json.exists() => Self::TokenizerJson(json),
+            None if path.is_dir() => Self::Gpt2 {
+                vocab: path.join("vocab.json"),
+                merges: path.join("merges.txt"),
+            },
+            None if path.extension().is_some_and(|end| end == "json") => {
+                Self::TokenizerJson(path.to_owned())
+            }
+            None => Self::Tiktoken(path.to_owned()),
+        }
+    }
+}
+
+fn load_file(path: &Path, args: &TokenizerArgs) -> Result<Tokenizer, CliError> {
+    let limits = ReadLimits::default();
+    let none: [(&str, TokenId); 0] = [];
+    let read = |path: &Path| {
+        bytepair::read_file(path, &limits).map_err(|error| CliError::Vocabulary(error.to_string()))
+    };
+    let pattern = args.pattern.as_deref().map(pattern).transpose()?;
+    let loaded = match Files::of(path, args.merges.as_ref()) {
+        Files::TokenizerJson(_) if pattern.is_some() => {
+            return Err(CliError::Usage(
+                "--pattern does not go with a tokenizer.json, which says its pattern".to_owned(),
+            ));
+        }
+        Files::TokenizerJson(json) => Tokenizer::from_tokenizer_json(&read(&json)?, &limits),
+        Files::Gpt2 { vocab, merges } => Tokenizer::from_gpt2_files(
+            &read(&vocab)?,
+            &read(&merges)?,
+            pattern.unwrap_or(Pattern::gpt2()),
+            none,
+            &limits,
+        ),
+        Files::Tiktoken(file) => {
+            let pattern = pattern.ok_or_else(|| {
+                CliError::Usage(
+                    "a .tiktoken file does not say its pattern: name it with --pattern \
+                     (gpt2, cl100k, o200k, or a regular expression)"
+                        .to_owned(),
+                )
+            })?;
+            Tokenizer::from_tiktoken(&read(&file)?, pattern, none, &limits)
+        }
+    };
+    loaded.map_err(|error| CliError::Vocabulary(format!("{}: {error}", path.display())))
+}
+
+/// The pattern of this name, or the regular expression.
+fn pattern(text: &str) -> Result<Pattern, CliError> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    match Pattern::by_name(text) {
+        Some(pattern) => Ok(pattern),
+        // No one means an expression that matches one word only.
+        None if text.chars().all(is_name) => Err(CliError::Usage(format!(
+            "there is no pattern named {text:?}: there are gpt2, cl100k and o200k, or give a \
+             regular expression"
+        ))),
+        None => Ok(Pattern::new(text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_pattern_name_is_no_regular_expression() {
+        assert!(matches!(pattern("cl100k_base"), Err(CliError::Usage(_))));
+        assert!(matches!(pattern(""), Err(CliError::Usage(_))));
+        assert_eq!(pattern("cl100k").ok(), Some(Pattern::cl100k()));
+        assert_eq!(pattern(r"\w+|\W").ok(), Some(Pattern::new(r"\w+|\W")));
+    }
+}
