@@ -2,8 +2,10 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod data;
 mod embed;
+mod peers;
 mod verify;
 
 use std::process::ExitCode;
@@ -23,12 +25,18 @@ enum Command {
     Embed(embed::Arguments),
     /// Check what the project claims, one line a claim.
     Verify(verify::Arguments),
-    // `bench` goes here.
+    /// Measure what things cost.
+    Bench(bench::Arguments),
+    /// Compare with other people's tokenizers: passed to `xtask/peers`.
+    #[command(disable_help_flag = true)]
+    Peers(peers::Arguments),
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Embed(arguments) => embed::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
+        Command::Peers(arguments) => peers::run(&arguments),
     }
 }

@@ -27,7 +27,8 @@ pub(crate) struct Arguments {
     data: DataFolder,
 }
 
-/// Prints one line a claim, and at last `peers oracle: N claims, M failed`. False if one failed.
+/// Prints one line a claim, and at last `peers oracle: N claims, M failed, C oracle calls`. False if
+/// one failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool, Error> {
     peer::silence_panics_of_peers();
     let (bytes, random) = match arguments.full {
@@ -48,8 +49,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool, Error> {
         }
     }
     println!(
-        "peers oracle: {} claims, {} failed",
-        report.claims, report.failed
+        "peers oracle: {} claims, {} failed, {} oracle calls",
+        report.claims, report.failed, report.oracle_calls
     );
     Ok(report.failed == 0)
 }
@@ -58,11 +59,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool, Error> {
 struct Report {
     claims: usize,
     failed: usize,
+    oracle_calls: u64,
 }
 
 impl Report {
     fn claim(&mut self, claim: Claim) {
         self.claims += 1;
+        self.oracle_calls += claim.tally.oracle_calls;
         self.failed += usize::from(claim.failure.is_some());
         println!("{claim}");
     }

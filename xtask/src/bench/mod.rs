@@ -1,0 +1,76 @@
+//! `cargo xtask bench`: what things cost. `docs/benchmarks/README.md` says how to read the results.
+
+mod bytes_per_token;
+mod corpora;
+mod divan_text;
+mod load;
+mod matrix;
+mod worst;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use serde_json::Value;
+
+use crate::peers;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Every encoder on every lexer, vocabulary and corpus, and the lexers alone.
+    Matrix(matrix::Arguments),
+    /// Ours and other tokenizers in turn; `--help` for the options.
+    #[command(disable_help_flag = true)]
+    Ratio {
+        /// Passed to `peers ratio`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        rest: Vec<OsString>,
+    },
+    /// Bytes a token of each embedded vocabulary on each corpus of bench-data.
+    BytesPerToken(bytes_per_token::Arguments),
+    /// Time until ready, resident memory and file size of each embedded encoding.
+    Load(load::Arguments),
+    /// The worst inputs with the default engines; fails beyond 2 seconds.
+    Worst(worst::Arguments),
+}
+
+/// Why a measurement could not be made.
+type Error = Box<dyn std::error::Error>;
+
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    let done = match &arguments.command {
+        Command::Matrix(arguments) => matrix::run(arguments),
+        Command::Ratio { rest } => {
+            let ratio = OsString::from("ratio");
+            return peers::run_with([ratio].into_iter().chain(rest.iter().cloned()));
+        }
+        Command::BytesPerToken(arguments) => bytes_per_token::run(arguments),
+        Command::Load(arguments) => load::run(arguments),
+        Command::Worst(arguments) => worst::run(arguments),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Writes the results to the file of `--json`, if there is one.
+fn write_json(path: Option<&Path>, results: &Value) -> Result<(), Error> {
+    if let Some(path) = path {
+        let mut text = serde_json::to_string_pretty(results)?;
+        text.push('\n');
+        std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}
