@@ -4,12 +4,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use foldhash::fast::RandomState;
-use hashbrown::HashMap;
-
 use crate::dictionary::{Atoms, Dictionary, ImproperRule, MergeRule, Priority};
 use crate::encoder::EncodeError;
-use crate::encoder::merge_loop::{MergeLoop, MergeTable};
+use crate::encoder::merge_loop::MergeLoop;
+use crate::pair_table::PairTable;
 use crate::vocabulary::{TokenId, Vocabulary};
 
 /// What merging a pair of neighbours gives.
@@ -50,7 +48,7 @@ pub struct CanonicalForm {
     byte_atoms: Vec<Option<TokenId>>,
     /// Of each token its origin, by position in the vocabulary.
     parts: Vec<Part>,
-    merges: HashMap<u64, Merge, RandomState>,
+    merges: PairTable,
     whole_piece_lookup: bool,
 }
 
@@ -74,11 +72,8 @@ impl CanonicalForm {
     pub fn new(dictionary: &Dictionary) -> Self {
         let vocabulary = dictionary.vocabulary();
         let mut form = Self::empty(dictionary);
-        let mut table =
-            HashMap::with_capacity_and_hasher(dictionary.rules().len(), RandomState::default());
-        for rule in dictionary.rules() {
-            table.insert(pair_key(rule.left, rule.right), merge_of(rule));
-        }
+        let rules = dictionary.rules();
+        let table = PairTable::new(rules.len(), rules.iter().copied());
         let mut merge_loop = MergeLoop::default();
         let mut tokens = Vec::new();
         for (position, (id, bytes)) in vocabulary.iter().enumerate() {
@@ -91,7 +86,7 @@ impl CanonicalForm {
                 // An atom is missing, or the token is itself the unknown token's text.
                 UNREACHABLE
             } else {
-                let last = merge_loop.merge_all(&PairTable(&table), &mut tokens);
+                let last = merge_loop.merge_tail(&table, &mut tokens, 0);
                 match (tokens.as_slice(), last) {
                     ([only], None) if *only == id => ATOM,
                     ([only], Some((left, right, priority))) if *only == id => {
@@ -138,7 +133,7 @@ impl CanonicalForm {
             vocabulary: Arc::new(vocabulary),
             atoms: Atoms::Bytes,
             parts,
-            merges: HashMap::default(),
+            merges: PairTable::new(0, [].into_iter()),
             whole_piece_lookup,
         };
         form.index_merges();
@@ -157,25 +152,15 @@ impl CanonicalForm {
             atoms: dictionary.atoms(),
             byte_atoms: byte_atoms(vocabulary),
             parts: alloc::vec![unreachable; vocabulary.len()],
-            merges: HashMap::default(),
+            merges: PairTable::new(0, [].into_iter()),
             whole_piece_lookup: dictionary.whole_piece_lookup(),
         }
     }
 
     fn index_merges(&mut self) {
-        let rules = self.parts.iter().filter(|part| part.priority < UNREACHABLE);
-        self.merges.reserve(rules.clone().count());
-        for (position, part) in self.parts.iter().enumerate() {
-            if part.priority < UNREACHABLE {
-                self.merges.insert(
-                    pair_key(part.left, part.right),
-                    Merge {
-                        product: self.vocabulary.id_at(position),
-                        priority: Priority(part.priority),
-                    },
-                );
-            }
-        }
+        let is_made = |part: &&Part| part.priority < UNREACHABLE;
+        let count = self.parts.iter().filter(is_made).count();
+        self.merges = PairTable::new(count, self.rules());
     }
 
     /// The tokens.
@@ -198,10 +183,15 @@ impl CanonicalForm {
         self.merges.len()
     }
 
+    /// The merges as a table, for loops over many pairs.
+    pub(crate) fn merges(&self) -> &PairTable {
+        &self.merges
+    }
+
     /// The merge of two neighbouring tokens, where a canonical rule joins them. O(1).
     #[inline]
     pub fn merge(&self, left: TokenId, right: TokenId) -> Option<Merge> {
-        self.merges.get(&pair_key(left, right)).copied()
+        self.merges.get(left, right)
     }
 
     /// Where the token `id` comes from, `None` where no token has that id. O(1).
@@ -382,13 +372,6 @@ impl CanonicalForm {
     }
 }
 
-impl MergeTable for CanonicalForm {
-    #[inline]
-    fn merge(&self, left: TokenId, right: TokenId) -> Option<Merge> {
-        CanonicalForm::merge(self, left, right)
-    }
-}
-
 impl fmt::Debug for CanonicalForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CanonicalForm")
@@ -397,15 +380,6 @@ impl fmt::Debug for CanonicalForm {
             .field("rules", &self.rule_count())
             .field("whole_piece_lookup", &self.whole_piece_lookup)
             .finish_non_exhaustive()
-    }
-}
-
-/// All rules of a dictionary, those that never fire included.
-struct PairTable<'a>(&'a HashMap<u64, Merge, RandomState>);
-
-impl MergeTable for PairTable<'_> {
-    fn merge(&self, left: TokenId, right: TokenId) -> Option<Merge> {
-        self.0.get(&pair_key(left, right)).copied()
     }
 }
 
@@ -427,18 +401,6 @@ pub enum DropReason {
     ProductIsAtom,
     /// Wherever the product forms, this rule makes it.
     MadeByAnotherRule(MergeRule),
-}
-
-fn merge_of(rule: &MergeRule) -> Merge {
-    Merge {
-        product: rule.product,
-        priority: rule.priority,
-    }
-}
-
-#[inline]
-fn pair_key(left: TokenId, right: TokenId) -> u64 {
-    u64::from(left) << 32 | u64::from(right)
 }
 
 fn byte_atoms(vocabulary: &Vocabulary) -> Vec<Option<TokenId>> {

@@ -76,6 +76,7 @@ pub mod encoder;
 #[cfg(feature = "gpt2")]
 pub mod gpt2;
 mod limits;
+mod pair_table;
 pub mod reference;
 #[cfg(feature = "tiktoken")]
 pub mod tiktoken;

@@ -35,7 +35,8 @@ impl SpanEncoder for MergeHeap {
     fn encode_span(&mut self, span: &[u8], tokens: &mut Vec<TokenId>) -> Result<(), EncodeError> {
         let start = tokens.len();
         self.canonical.append_atoms(span, tokens)?;
-        self.merge_loop.sweep_tail(&*self.canonical, tokens, start);
+        self.merge_loop
+            .sweep_tail(self.canonical.merges(), tokens, start);
         Ok(())
     }
 

@@ -5,19 +5,15 @@ use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use crate::canonical::Merge;
 use crate::dictionary::Priority;
+use crate::pair_table::PairTable;
 use crate::vocabulary::TokenId;
-
-/// Which pairs of neighbours merge.
-pub(crate) trait MergeTable {
-    fn merge(&self, left: TokenId, right: TokenId) -> Option<Merge>;
-}
 
 /// The rule applied last: its sides and its priority.
 pub(crate) type LastRule = Option<(TokenId, TokenId, Priority)>;
 
-/// Spans up to this many atoms go to the flat array in [`MergeLoop::merge_all`].
+/// Spans up to this many atoms go to the flat array in [`MergeLoop::merge_tail`]. Either loop gives
+/// the same; below some dozens of atoms a scan of the array beats the heap (docs/benchmarks).
 const SWEEP_AT_MOST: usize = 64;
 
 /// No pair, or a pair without a rule. Rules are fewer, see `Dictionary`.
@@ -55,16 +51,18 @@ struct Entry {
 }
 
 impl MergeLoop {
-    /// Merges all of `tokens`, by the loop that suits their number. Returns the last rule.
-    pub(crate) fn merge_all(
+    /// Merges `tokens[start..]`, by the loop that suits their number: O(n log n). Returns the last
+    /// rule.
+    pub(crate) fn merge_tail(
         &mut self,
-        table: &impl MergeTable,
+        table: &PairTable,
         tokens: &mut Vec<TokenId>,
+        start: usize,
     ) -> LastRule {
-        if tokens.len() <= SWEEP_AT_MOST {
-            self.sweep_tail(table, tokens, 0)
+        if tokens.len() - start <= SWEEP_AT_MOST {
+            self.sweep_tail(table, tokens, start)
         } else {
-            self.heap_tail(table, tokens, 0)
+            self.heap_tail(table, tokens, start)
         }
     }
 
@@ -72,11 +70,11 @@ impl MergeLoop {
     /// steps.
     pub(crate) fn sweep_tail(
         &mut self,
-        table: &impl MergeTable,
+        table: &PairTable,
         tokens: &mut Vec<TokenId>,
         start: usize,
     ) -> LastRule {
-        let pair = |left, right| match table.merge(left, right) {
+        let pair = |left, right| match table.get(left, right) {
             Some(merge) => Pair {
                 priority: merge.priority.0,
                 product: merge.product,
@@ -118,9 +116,9 @@ impl MergeLoop {
     }
 
     /// Merges `tokens[start..]` by a heap of pairs and a linked list of tokens. O(n log n).
-    pub(crate) fn heap_tail(
+    fn heap_tail(
         &mut self,
-        table: &impl MergeTable,
+        table: &PairTable,
         tokens: &mut Vec<TokenId>,
         start: usize,
     ) -> LastRule {
@@ -130,7 +128,7 @@ impl MergeLoop {
         let Ok(count) = u32::try_from(tail.len()) else {
             return self.sweep_tail(table, tokens, start);
         };
-        let priority = |left, right| match table.merge(left, right) {
+        let priority = |left, right| match table.get(left, right) {
             Some(merge) => merge.priority.0,
             None => NEVER,
         };
@@ -170,7 +168,7 @@ impl MergeLoop {
                 continue; // One of the two has merged since.
             }
             let (left, right) = (entry.left as usize, node.next as usize);
-            let Some(merge) = table.merge(tail[left], tail[right]) else {
+            let Some(merge) = table.get(tail[left], tail[right]) else {
                 continue; // Not reached: the node's priority is that of this pair.
             };
             last = Some((tail[left], tail[right], merge.priority));
@@ -213,5 +211,36 @@ impl MergeLoop {
         }
         tokens.truncate(to);
         last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dictionary::Dictionary;
+    use crate::vocabulary::Vocabulary;
+
+    #[test]
+    fn both_loops_give_the_same_tokens_and_the_same_last_rule() {
+        // All words over two letters up to eight, under ranks that make some tokens in two ways.
+        let tokens = [
+            "a", "b", "ab", "ba", "aba", "aab", "bb", "abab", "baa", "aaba",
+        ];
+        let vocabulary = Vocabulary::new((0..).zip(tokens)).expect("valid");
+        let dictionary = Dictionary::from_ranks(vocabulary).expect("valid");
+        let rules = dictionary.rules();
+        let table = PairTable::new(rules.len(), rules.iter().copied());
+        let mut merge_loop = MergeLoop::default();
+        for len in 0..=12 {
+            for word in 0..1_u32 << len {
+                let atoms: Vec<TokenId> = (0..len).map(|at| word >> at & 1).collect();
+                let (mut swept, mut heaped) = (alloc::vec![9], alloc::vec![9]);
+                swept.extend_from_slice(&atoms);
+                heaped.extend_from_slice(&atoms);
+                let last = merge_loop.sweep_tail(&table, &mut swept, 1);
+                assert_eq!(merge_loop.heap_tail(&table, &mut heaped, 1), last);
+                assert_eq!(heaped, swept, "{atoms:?}");
+            }
+        }
     }
 }

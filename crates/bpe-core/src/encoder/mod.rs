@@ -8,8 +8,8 @@
 //! |---|---|---|---|
 //! | [`BufferSweep`] | O(n^2) look-ups | n tokens | to understand BPE, and as a check |
 //! | [`TailSweep`] | O(n^2) look-ups | none | for spans of a few bytes |
-//! | [`MergeHeap`] | O(n) look-ups, O(n^2) steps over a flat array | n priorities | for words: the fastest up to some 30 bytes |
-//! | [`PriorityMerge`] | O(n log n) | n nodes and a heap | always: the default, bounded on every input |
+//! | [`MergeHeap`] | O(n) look-ups, O(n^2) steps over a flat array | n priorities | for words |
+//! | [`PriorityMerge`] | O(n log n) | n nodes and a heap | always: the default, bounded on every input; words go to the array of `MergeHeap` |
 //! | `BpeBacktrack` (feature `backtrack`) | O(n) usually, O(n t^2) at worst | n bits | for long spans of natural text, proper dictionaries over bytes |
 //!
 //! The names and the first four descriptions are those of seed 001 section 6; the costs are what

@@ -14,8 +14,9 @@ use crate::vocabulary::TokenId;
 ///
 /// O(n log n) for n atoms, whatever the span and the dictionary: a merge removes one node and adds
 /// two heap entries at most, and an entry whose tokens have changed since is dropped when it comes
-/// up. 24 bytes of scratch memory an atom. Useful always, which makes it the default; on words of a
-/// few bytes [`MergeHeap`](super::MergeHeap) is faster.
+/// up. Some 28 bytes of scratch memory an atom. Spans of up to 64 atoms take the flat array of
+/// [`MergeHeap`](super::MergeHeap) instead, which is faster there. Useful always, which makes it the
+/// default.
 #[derive(Debug, Clone)]
 pub struct PriorityMerge {
     canonical: Arc<CanonicalForm>,
@@ -36,7 +37,8 @@ impl SpanEncoder for PriorityMerge {
     fn encode_span(&mut self, span: &[u8], tokens: &mut Vec<TokenId>) -> Result<(), EncodeError> {
         let start = tokens.len();
         self.canonical.append_atoms(span, tokens)?;
-        self.merge_loop.heap_tail(&*self.canonical, tokens, start);
+        self.merge_loop
+            .merge_tail(self.canonical.merges(), tokens, start);
         Ok(())
     }
 
