@@ -307,8 +307,8 @@ impl Tokenizer {
                 Label::Special(number) => {
                     let special = policy.matched[number];
                     if special.forbidden {
-                        let name = self.inner.specials.text(special.id).unwrap_or_default();
-                        let error = EncodeError::forbidden(name, special.id, span.start);
+                        let text = &self.inner.specials.tokens()[special.token].text;
+                        let error = EncodeError::forbidden(text, special.id, span.start);
                         return ControlFlow::Break(Some(error));
                     }
                     ids.push(special.id);

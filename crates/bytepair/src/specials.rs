@@ -164,6 +164,8 @@ pub(crate) struct Policy {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Matched {
+    /// Index in the table.
+    pub(crate) token: usize,
     pub(crate) id: TokenId,
     pub(crate) forbidden: bool,
 }
@@ -181,7 +183,7 @@ impl Policy {
                 "the tokenizer has none of this text",
             ));
         }
-        let is_matched = |token: &&SpecialToken| {
+        let is_matched = |token: &SpecialToken| {
             token.kind == SpecialKind::Added
                 || match &specials {
                     Specials::AsText => false,
@@ -189,12 +191,18 @@ impl Policy {
                     Specials::AllowAll | Specials::Forbid => true,
                 }
         };
-        let tokens: Vec<&SpecialToken> = table.tokens().iter().filter(is_matched).collect();
-        let matcher = SpecialMatcher::new(tokens.iter().map(|token| token.text.as_bytes()))
+        let tokens: Vec<(usize, &SpecialToken)> = table
+            .tokens()
+            .iter()
+            .enumerate()
+            .filter(|(_, token)| is_matched(token))
+            .collect();
+        let matcher = SpecialMatcher::new(tokens.iter().map(|(_, token)| token.text.as_bytes()))
             .map_err(|error| LoadError::at("special tokens", error))?;
         let matched = tokens
             .iter()
-            .map(|token| Matched {
+            .map(|&(index, token)| Matched {
+                token: index,
                 id: token.id,
                 forbidden: specials == Specials::Forbid && token.kind != SpecialKind::Added,
             })

@@ -135,6 +135,15 @@ impl Tokenizer {
             .map(|token| (token.text.as_str(), token.id))
     }
 
+    /// Text and id of everything that is matched as text before the patterns, as [`Specials`] are
+    /// set: special tokens that are allowed or forbidden, their second texts, and added tokens that
+    /// are always matched. What a caller has to mind who cuts a text.
+    pub fn matched_texts(&self) -> impl Iterator<Item = (&str, TokenId)> {
+        let tokens = self.inner.specials.tokens();
+        let matched = self.policy.matched.iter();
+        matched.map(|matched| (tokens[matched.token].text.as_str(), matched.id))
+    }
+
     /// Number of tokens, special ones included. Not the number of rows of an embedding: ids have
     /// gaps, so that is [`Tokenizer::max_id`] + 1.
     pub fn token_count(&self) -> usize {

@@ -137,4 +137,7 @@ fn the_reserved_tokens_of_harmony_are_there_and_one_has_two_texts() {
     );
     assert_eq!(harmony.decode(&[200_018]).as_deref(), Ok("<|endofprompt|>"));
     assert_eq!(harmony.max_id(), Some(201_087));
+    // Each special token, and the second text of one.
+    assert_eq!(harmony.matched_texts().count(), 1_091);
+    assert_eq!(Tokenizer::o200k_harmony().matched_texts().count(), 0);
 }
