@@ -43,9 +43,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool, Error> {
 
     let mut report = Report::default();
     report.claim(self_test(&texts)?);
-    for &encoding in bytepair::ENCODINGS {
-        for claim in compare_encoding(encoding, &texts)? {
-            report.claim(claim);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    for encodings in bytepair::ENCODINGS.chunks(threads) {
+        for compared in compare_encodings(encodings, &texts) {
+            let compared = compared?;
+            compared.skipped.iter().for_each(|line| println!("{line}"));
+            compared.claims.into_iter().for_each(|c| report.claim(c));
         }
     }
     println!(
@@ -139,7 +142,28 @@ impl Texts {
     }
 }
 
-fn compare_encoding(encoding: &str, texts: &Texts) -> Result<Vec<Claim>, Error> {
+/// What was found for one encoding.
+struct Compared {
+    /// What is not compared, and why.
+    skipped: Option<String>,
+    claims: Vec<Claim>,
+}
+
+/// Compares each of the encodings on a thread of its own, with an oracle of its own.
+fn compare_encodings(encodings: &[&str], texts: &Texts) -> Vec<Result<Compared, String>> {
+    let compare = |encoding| compare_encoding(encoding, texts).map_err(|error| error.to_string());
+    std::thread::scope(|scope| {
+        let start = |&encoding| scope.spawn(move || compare(encoding));
+        let threads: Vec<_> = encodings.iter().map(start).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
+            Ok(compared) => compared,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        threads.into_iter().map(join).collect()
+    })
+}
+
+fn compare_encoding(encoding: &str, texts: &Texts) -> Result<Compared, Error> {
     let peer = peer::tiktoken_rs(encoding).ok_or("tiktoken-rs lacks an embedded encoding")?;
     let oracle = Oracle::new(peer);
     let ours = Tokenizer::from_name(encoding)?;
@@ -149,9 +173,9 @@ fn compare_encoding(encoding: &str, texts: &Texts) -> Result<Vec<Claim>, Error> 
         .map(|(text, _)| text)
         .filter(|&text| !theirs.iter().any(|other| other == text))
         .collect();
-    if !unknown.is_empty() {
-        println!("skipped: {encoding}: the oracle does not have {unknown:?}, which stay text");
-    }
+    let skipped = (!unknown.is_empty()).then(|| {
+        format!("skipped: {encoding}: the oracle does not have {unknown:?}, which stay text")
+    });
     // Fails where the oracle has a special token that we lack.
     let allowing = ours.with_specials(Specials::allow(&theirs))?;
     let aliases = aliases(&ours, &theirs);
@@ -185,7 +209,7 @@ fn compare_encoding(encoding: &str, texts: &Texts) -> Result<Vec<Claim>, Error> 
         claims.push(sides.compare(what("random Unicode"), strings));
     }
     claims.push(round_trips(encoding, &ours, &texts.random_bytes));
-    Ok(claims)
+    Ok(Compared { skipped, claims })
 }
 
 /// The texts of special tokens whose id decodes to another text, with that text: of two texts for
