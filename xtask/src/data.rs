@@ -24,3 +24,28 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, String> {
     .map_err(fail)?;
     Ok(content)
 }
+
+/// As [`read`], but of `name.gz` where there is no `name`.
+pub(crate) fn read_or_packed(path: &Path) -> Result<Vec<u8>, String> {
+    let mut packed = path.as_os_str().to_owned();
+    packed.push(".gz");
+    match Path::new(&packed) {
+        packed if !path.exists() && packed.exists() => read(packed),
+        _ => read(path),
+    }
+}
+
+/// The files of a folder whose names end so, in the order of their names.
+pub(crate) fn files(folder: &Path, ending: &str) -> Result<Vec<PathBuf>, String> {
+    let fail = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(fail)? {
+        let path = entry.map_err(fail)?.path();
+        let name = path.file_name().unwrap_or_default();
+        if name.to_string_lossy().ends_with(ending) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}

@@ -1,0 +1,357 @@
+//! Files are untrusted: no mutant of a file makes a loader panic, and what is not supported is
+//! refused by name.
+
+use bytepair::{Pattern, ReadLimits, Tokenizer};
+use serde_json::{Value, json};
+
+use super::support::{Random, case_file, cases_folder, catch, ensure, parallel, text_of};
+use super::{Checked, Claims, Outcome};
+use crate::data;
+
+pub(super) fn check(claims: &mut Claims) {
+    claims.check(
+        "mutants of vocabulary files never panic, and errors say something (P12)",
+        |settings, _| mutants(settings.choose(10_000, 100_000)),
+    );
+    claims.check(
+        "what a tokenizer.json asks for and is not supported is refused by name (P16)",
+        |_, _| refused(),
+    );
+    claims.check(
+        "merges of unknown shape and shared ids are refused (P14, P17)",
+        |_, _| malformed(),
+    );
+    claims.check(
+        "ids are those of the file, with gaps and in any order (P17, P40)",
+        |_, _| kept_ids(),
+    );
+}
+
+fn mutants(count: usize) -> Outcome {
+    let folder = cases_folder();
+    let mut files = Vec::new();
+    for (part, ending) in [("tok", ".json"), ("load", ".tiktoken")] {
+        for path in data::files(&folder.join(part), ending)? {
+            files.push((path.clone(), ending == ".json", data::read(&path)?));
+        }
+    }
+    let loaded = std::sync::atomic::AtomicU64::new(0);
+    let limits = ReadLimits::default();
+    let cases = parallel(count, |number| {
+        let (path, is_json, file) = &files[number % files.len()];
+        let mutant = mutate(file, &mut Random::new(number as u64));
+        let place = || format!("mutant {number} of {}", path.display());
+        let result = catch(|| match is_json {
+            true => Tokenizer::from_tokenizer_json(&mutant, &limits),
+            false => {
+                let specials: [(&str, u32); 0] = [];
+                Tokenizer::from_tiktoken(&mutant, Pattern::gpt2(), specials, &limits)
+            }
+        });
+        match result.map_err(|panic| format!("{}: {panic}", place()))? {
+            Ok(tokenizer) => {
+                loaded.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                // It must work, or say what is missing (P13).
+                let text = "abc low xyz\u{E9}";
+                let encoded = catch(|| tokenizer.encode(text))
+                    .map_err(|panic| format!("{}: {panic}", place()))?;
+                if let Err(error) = encoded {
+                    ensure(!error.to_string().is_empty(), place)?;
+                }
+            }
+            Err(error) => ensure(!error.to_string().trim().is_empty(), || {
+                format!("{}: an empty message", place())
+            })?,
+        }
+        Ok(1)
+    })?;
+    let note = format!(
+        "{} files; {} mutants loaded, and encoded or said what they lack",
+        files.len(),
+        loaded.into_inner()
+    );
+    Ok(Checked::with_note(cases, note))
+}
+
+/// Flips, deletes, doubles and cuts off bytes.
+fn mutate(file: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut mutant = file.to_vec();
+    for _ in 0..1 + random.below(4) {
+        let at = random.below(mutant.len());
+        let end = mutant.len().min(at + 1 + random.below(20));
+        match random.below(6) {
+            0 => mutant.truncate(at),
+            1 => drop(mutant.drain(at..end)),
+            2 => {
+                let part = mutant[at..end].to_vec();
+                mutant.splice(at..at, part);
+            }
+            3 => {
+                let digit = b"0123456789-.\"[]{},: \n\\u"[random.below(23)];
+                mutant.splice(at..at, [digit]);
+            }
+            _ => {
+                if let Some(byte) = mutant.get_mut(at) {
+                    *byte ^= 1 << random.below(8);
+                }
+            }
+        }
+    }
+    mutant
+}
+
+/// A small file that loads, to be changed.
+fn good() -> Result<Value, String> {
+    serde_json::from_slice(&case_file("tok/merges-strings.json")?).map_err(text_of)
+}
+
+fn load(file: &Value) -> Result<Tokenizer, String> {
+    let bytes = serde_json::to_vec(file).map_err(text_of)?;
+    let loaded = catch(|| Tokenizer::from_tokenizer_json(&bytes, &ReadLimits::default()))?;
+    loaded.map_err(text_of)
+}
+
+/// A change at a JSON pointer, and what the error has to name.
+fn refused_with(pointer: &str, value: Value, names: &[&str]) -> Result<(), String> {
+    let mut file = good()?;
+    let (parent, key) = pointer.rsplit_once('/').ok_or("no pointer")?;
+    let parent = file
+        .pointer_mut(parent)
+        .ok_or_else(|| format!("no {pointer}"))?;
+    parent[key] = value.clone();
+    match load(&file) {
+        Ok(_) => Err(format!("{pointer} = {value} was accepted")),
+        Err(message) => {
+            let missing = names.iter().find(|name| !message.contains(**name));
+            ensure(missing.is_none(), || {
+                format!("{pointer} = {value}: {message:?} does not name {missing:?}")
+            })
+        }
+    }
+}
+
+fn refused() -> Outcome {
+    load(&good()?)?;
+    let changes = [
+        (
+            "/normalizer",
+            json!({"type": "NFC"}),
+            vec!["normalizer", "NFC"],
+        ),
+        (
+            "/normalizer",
+            json!({"type": "Strip", "strip_left": true, "strip_right": true}),
+            vec!["normalizer", "Strip"],
+        ),
+        (
+            "/normalizer",
+            json!({"type": "Sequence", "normalizers": [{"type": "NFKC"}]}),
+            vec!["normalizer"],
+        ),
+        (
+            "/normalizer",
+            json!({"type": "Fancy"}),
+            vec!["normalizer", "Fancy"],
+        ),
+        ("/normalizer", json!(7), vec!["normalizer"]),
+        (
+            "/pre_tokenizer",
+            json!({"type": "Digits", "individual_digits": true}),
+            vec!["pre_tokenizer", "Digits"],
+        ),
+        (
+            "/pre_tokenizer",
+            json!({"type": "Fancy"}),
+            vec!["pre_tokenizer", "Fancy"],
+        ),
+        (
+            "/pre_tokenizer",
+            json!({"type": "Sequence", "pretokenizers": [{"type": "Fancy"}]}),
+            vec!["pre_tokenizer", "Fancy"],
+        ),
+        (
+            "/decoder",
+            json!({"type": "Fancy"}),
+            vec!["decoder", "Fancy"],
+        ),
+        (
+            "/post_processor",
+            json!({"type": "Fancy"}),
+            vec!["post_processor", "Fancy"],
+        ),
+        ("/model/type", json!("Unigram"), vec!["model", "Unigram"]),
+        (
+            "/model/type",
+            json!("WordLevel"),
+            vec!["model", "WordLevel"],
+        ),
+        ("/model/dropout", json!(0.1), vec!["dropout"]),
+        (
+            "/model/continuing_subword_prefix",
+            json!("##"),
+            vec!["continuing_subword_prefix"],
+        ),
+        (
+            "/model/end_of_word_suffix",
+            json!("</w>"),
+            vec!["end_of_word_suffix"],
+        ),
+        ("/model/surprise", json!(true), vec!["surprise"]),
+        ("/surprise", json!({"a": 1}), vec!["surprise"]),
+        (
+            "/added_tokens",
+            json!([added("x", 900, "single_word")]),
+            vec!["added_tokens", "single_word"],
+        ),
+        (
+            "/added_tokens",
+            json!([added("x", 900, "lstrip")]),
+            vec!["added_tokens", "lstrip"],
+        ),
+        (
+            "/added_tokens",
+            json!([added("x", 900, "rstrip")]),
+            vec!["added_tokens", "rstrip"],
+        ),
+        (
+            "/added_tokens",
+            json!([added("x", 900, "surprise")]),
+            vec!["surprise"],
+        ),
+    ];
+    let cases = changes.len() as u64;
+    for (pointer, value, names) in changes {
+        refused_with(pointer, value, &names)?;
+    }
+    Ok(Checked::with_note(cases, ""))
+}
+
+/// An added token with one flag set.
+fn added(text: &str, id: u32, flag: &str) -> Value {
+    let mut token = json!({
+        "id": id, "content": text, "single_word": false, "lstrip": false, "rstrip": false,
+        "normalized": false, "special": false,
+    });
+    token[flag] = json!(true);
+    token
+}
+
+fn malformed() -> Outcome {
+    let vocab = good()?["model"]["vocab"].clone();
+    let with = |text: &str, id: u32| {
+        let mut vocab = vocab.clone();
+        vocab[text] = json!(id);
+        vocab
+    };
+    let merges = [
+        json!(["a b c"]),
+        json!(["ab"]),
+        json!([["a"]]),
+        json!([["a", "b", "c"]]),
+        json!([[1, 2]]),
+        json!([7]),
+        json!([{"left": "a", "right": "b"}]),
+        json!({"a": "b"}),
+        json!("a b"),
+        json!(["a b", "a b"]),
+        json!(["qq zz"]),
+        json!([["a", "\u{E000}"]]),
+    ];
+    let mut cases = 0;
+    for merges in merges {
+        // By entry where the shape is one, else by line and column.
+        let place = if merges_parse(&merges) {
+            "merge"
+        } else {
+            "column"
+        };
+        refused_with("/model/merges", merges, &[place])?;
+        cases += 1;
+    }
+    refused_with("/model/vocab", with("zz", 97), &["97"])?;
+    refused_with("/model/vocab", with("zz", 300), &[])
+        .err()
+        .ok_or("a new id is refused")?;
+    refused_with(
+        "/model/vocab",
+        json!({"a": 4_294_967_296_u64}),
+        &["4294967296"],
+    )?;
+    refused_with("/model/vocab", json!({"a": -1}), &["-1"])?;
+    refused_with(
+        "/added_tokens",
+        json!([added("x", 900, "special"), added("y", 900, "special")]),
+        &["900"],
+    )?;
+    refused_with(
+        "/added_tokens",
+        json!([added("x", 900, "special"), added("x", 901, "special")]),
+        &["\"x\""],
+    )?;
+    refused_with(
+        "/added_tokens",
+        json!([added("other", 97, "special")]),
+        &["97"],
+    )?;
+    refused_with(
+        "/added_tokens",
+        json!([added("", 900, "special")]),
+        &["empty"],
+    )?;
+    // A merge list that is not empty has an effect.
+    let with_merges = load(&good()?)?;
+    ensure(with_merges.canonical().rule_count() > 0, || {
+        "merges without effect".to_owned()
+    })?;
+    Ok(Checked::with_note(cases + 9, ""))
+}
+
+/// Whether it is a list of strings, or of pairs of strings.
+fn merges_parse(merges: &Value) -> bool {
+    let is_entry = |entry: &Value| match entry {
+        Value::Array(sides) => sides.len() == 2 && sides.iter().all(Value::is_string),
+        entry => entry
+            .as_str()
+            .is_some_and(|entry| entry.split(' ').count() == 2),
+    };
+    merges
+        .as_array()
+        .is_some_and(|entries| entries.iter().all(is_entry))
+}
+
+fn kept_ids() -> Outcome {
+    let mut file = good()?;
+    file["added_tokens"] = json!([
+        added("<H>", 2_000, "special"),
+        added("<G>", 1_000, "special")
+    ]);
+    let tokenizer = load(&file)?;
+    let specials: Vec<_> = tokenizer.special_tokens().collect();
+    ensure(specials == [("<H>", 2_000), ("<G>", 1_000)], || {
+        format!("{specials:?}")
+    })?;
+    let count = tokenizer.vocabulary().len() + 2;
+    ensure(tokenizer.token_count() == count, || {
+        "the number of tokens is not that of the file".to_owned()
+    })?;
+    ensure(tokenizer.max_id() == Some(2_000), || {
+        "the largest id is not that of the file".to_owned()
+    })?;
+    ensure(tokenizer.token_bytes(1_500).is_none(), || {
+        "a token in a gap".to_owned()
+    })?;
+    // Lines in another order change nothing.
+    let mut cases = 4;
+    let sorted = case_file("load/ok.tiktoken")?;
+    let unsorted = case_file("load/unsorted.tiktoken")?;
+    let read =
+        |file: &[u8]| bpe_core::tiktoken::read(file, &ReadLimits::default()).map_err(text_of);
+    let (sorted, unsorted) = (read(&sorted)?, read(&unsorted)?);
+    for (id, bytes) in sorted.iter() {
+        ensure(unsorted.token_bytes(id) == Some(bytes), || {
+            format!("id {id}")
+        })?;
+        cases += 1;
+    }
+    Ok(Checked::with_note(cases, ""))
+}
