@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bytepair::{Specials, Tokenizer};
+use clap::builder::PossibleValuesParser;
 
 use crate::corpora::{self, Corpus};
 use crate::peer::{self, Mode, Oracle};
@@ -23,6 +24,10 @@ pub(crate) struct Arguments {
     /// All of each corpus and 200,000 random texts: some minutes.
     #[arg(long)]
     full: bool,
+    /// Encodings to compare, all embedded ones by default.
+    #[arg(long, value_delimiter = ',', default_values = bytepair::ENCODINGS,
+        value_parser = PossibleValuesParser::new(bytepair::ENCODINGS))]
+    encoding: Vec<String>,
     #[command(flatten)]
     data: DataFolder,
 }
@@ -44,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool, Error> {
     let mut report = Report::default();
     report.claim(self_test(&texts)?);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    for encodings in bytepair::ENCODINGS.chunks(threads) {
+    for encodings in arguments.encoding.chunks(threads) {
         for compared in compare_encodings(encodings, &texts) {
             let compared = compared?;
             compared.skipped.iter().for_each(|line| println!("{line}"));
@@ -150,11 +155,12 @@ struct Compared {
 }
 
 /// Compares each of the encodings on a thread of its own, with an oracle of its own.
-fn compare_encodings(encodings: &[&str], texts: &Texts) -> Vec<Result<Compared, String>> {
-    let compare = |encoding| compare_encoding(encoding, texts).map_err(|error| error.to_string());
+fn compare_encodings(encodings: &[String], texts: &Texts) -> Vec<Result<Compared, String>> {
+    let compare =
+        |encoding: &str| compare_encoding(encoding, texts).map_err(|error| error.to_string());
     std::thread::scope(|scope| {
-        let start = |&encoding| scope.spawn(move || compare(encoding));
-        let threads: Vec<_> = encodings.iter().map(start).collect();
+        let start = |encoding| scope.spawn(move || compare(encoding));
+        let threads: Vec<_> = encodings.iter().map(String::as_str).map(start).collect();
         let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
             Ok(compared) => compared,
             Err(panic) => std::panic::resume_unwind(panic),
