@@ -30,10 +30,7 @@
 use std::ops::Range;
 
 use bpe_lexers::{Family, SpecialMatcher, last_safe_cut};
-use bytepair::{Specials, Tokenizer};
-
-/// Second texts of special tokens, which a tokenizer matches and does not list.
-const ALIASES: &[(&str, &str)] = &[("o200k_harmony", "<|reserved_200018|>")];
+use bytepair::Tokenizer;
 
 /// Finds cuts that are safe for one or more tokenizers at once.
 #[derive(Debug)]
@@ -88,22 +85,8 @@ impl Rule {
             [] => return Err("it has no pattern".to_owned()),
             _ => return Err("it has several patterns".to_owned()),
         };
-        let all = match tokenizer.specials() {
-            Specials::AsText => false,
-            Specials::AllowAll | Specials::Forbid => true,
-            _ => return Err("only some special tokens are allowed".to_owned()),
-        };
-        // Added tokens that are not special are always matched.
-        let listed = tokenizer
-            .special_tokens()
-            .filter(|&(_, id)| all || !tokenizer.is_special(id))
-            .map(|(text, _)| text);
-        let aliases = ALIASES
-            .iter()
-            .filter(|(name, _)| all && tokenizer.name() == Some(name))
-            .map(|&(_, text)| text);
-        let matched =
-            SpecialMatcher::new(listed.chain(aliases)).map_err(|error| error.to_string())?;
+        let texts = tokenizer.matched_texts().map(|(text, _)| text);
+        let matched = SpecialMatcher::new(texts).map_err(|error| error.to_string())?;
         Ok(Self { family, matched })
     }
 
@@ -143,6 +126,7 @@ impl Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytepair::Specials;
 
     fn cutter(tokenizer: &Tokenizer, specials: Specials) -> Cutter {
         let tokenizer = tokenizer.with_specials(specials).expect("specials");
@@ -198,23 +182,5 @@ mod tests {
         let two = builder.pattern(bytepair::Pattern::new(r"\w+")).build();
         let error = Cutter::new(&[&two.expect("builds")]).expect_err("not cut");
         assert_eq!(error, "it has several patterns");
-    }
-
-    #[test]
-    fn the_aliases_are_those_of_the_tokenizers() {
-        for name in bytepair::ENCODINGS {
-            let tokenizer = Tokenizer::from_name(name).expect("embedded");
-            let allowed = tokenizer
-                .with_specials(Specials::AllowAll)
-                .expect("specials");
-            for (_, text) in ALIASES.iter().filter(|(of, _)| of == name) {
-                assert_eq!(allowed.encode(text).expect("encodes").len(), 1);
-                assert!(
-                    tokenizer
-                        .special_tokens()
-                        .all(|(listed, _)| listed != *text)
-                );
-            }
-        }
     }
 }
