@@ -39,9 +39,10 @@ pub(super) fn check(claims: &mut Claims) {
                 let copy = Vocabulary::new(tokenizer.vocabulary().iter()).map_err(text_of)?;
                 let dictionary = Dictionary::from_ranks(copy).map_err(text_of)?;
                 let reference = Reference::new(&dictionary);
+                let encoders = encoders_of(&tokenizer)?;
                 let of_reference = std::sync::atomic::AtomicU64::new(0);
                 cases += parallel(corpora.len(), |number| {
-                    let check = same_tokens(&tokenizer, &reference, &corpora[number])?;
+                    let check = same_tokens(&tokenizer, &reference, &encoders, &corpora[number])?;
                     of_reference.fetch_add(check.1, std::sync::atomic::Ordering::Relaxed);
                     Ok(check.0)
                 })?;
@@ -87,17 +88,26 @@ fn same_spans(tokenizer: &Tokenizer, corpus: &Corpus) -> Result<u64, String> {
     Ok(expected.len() as u64)
 }
 
+type Encoders = Vec<(Algorithm, Box<dyn SpanEncoder>)>;
+
+fn encoders_of(tokenizer: &Tokenizer) -> Result<Encoders, String> {
+    let canonical = tokenizer.canonical();
+    let encoder =
+        |&algorithm: &Algorithm| Ok((algorithm, algorithm.encoder(canonical).map_err(text_of)?));
+    Algorithm::ALL.iter().map(encoder).collect()
+}
+
 /// The number of spans by encoder, and of spans compared with the reference.
 fn same_tokens(
     tokenizer: &Tokenizer,
     reference: &Reference<'_>,
+    encoders: &Encoders,
     corpus: &Corpus,
 ) -> Result<(u64, u64), String> {
-    let mut encoders: Vec<(Algorithm, Box<dyn SpanEncoder>)> = Vec::new();
-    for &algorithm in Algorithm::ALL {
-        let encoder = algorithm.encoder(tokenizer.canonical()).map_err(text_of)?;
-        encoders.push((algorithm, encoder));
-    }
+    let clones = encoders
+        .iter()
+        .map(|(algorithm, encoder)| (*algorithm, encoder.clone_box()));
+    let mut encoders: Vec<_> = clones.collect();
     let text = corpus.text.as_bytes();
     let mut spanner = spanner(pattern_of(tokenizer)?, Engine::Transcription)?;
     let mut known: HashMap<&[u8], Vec<TokenId>> = HashMap::new();

@@ -76,7 +76,7 @@ fn mutants(count: usize) -> Outcome {
 /// Flips, deletes, doubles and cuts off bytes.
 fn mutate(file: &[u8], random: &mut Random) -> Vec<u8> {
     let mut mutant = file.to_vec();
-    for _ in 0..1 + random.below(4) {
+    for _ in 0..1 + random.below(2) {
         let at = random.below(mutant.len());
         let end = mutant.len().min(at + 1 + random.below(20));
         match random.below(6) {

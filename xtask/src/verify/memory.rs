@@ -68,14 +68,16 @@ fn levels_off(settings: &Settings) -> Outcome {
 fn one_piece(settings: &Settings) -> Outcome {
     const BYTES: usize = 8 << 20;
     const MOST: f64 = 48.0;
-    let random = word(&mut Random::new(9), BYTES);
-    let same = "a".repeat(BYTES);
+    let mut texts = vec![("one letter", "a".repeat(BYTES))];
+    if settings.full {
+        texts.insert(0, ("random letters", word(&mut Random::new(9), BYTES)));
+    }
     let names = settings.choose(&["o200k_base"][..], &crate::embed::NAMES);
     let mut notes = Vec::new();
     for name in names {
         let tokenizer = Tokenizer::from_name(name).map_err(text_of)?;
         tokenizer.encode("warm").map_err(text_of)?;
-        for (kind, text) in [("random letters", &random), ("one letter", &same)] {
+        for (kind, text) in &texts {
             // The growth of the scratch memory is measured too, so none is there before.
             tokenizer.clear_scratch();
             let (ids, bytes) = growth_during(|| tokenizer.encode(text))?;
