@@ -8,7 +8,8 @@ use crate::vocabulary::Vocabulary;
 /// For each pair of bytes, whether some token contains it.
 ///
 /// Between two bytes that no token contains together, every tokenization has a boundary, under
-/// every semantics: no merge can cross. So a span falls apart there exactly (docs/architecture.md, fact 7),
+/// every semantics: no merge can cross. (An unknown token that stands for several characters is no
+/// merge.) So a span falls apart there exactly (docs/architecture.md, fact 4),
 /// which bounds what caches and chunks have to hold. Tokens that are added to a vocabulary count
 /// too: [`BytePairs::add`].
 ///

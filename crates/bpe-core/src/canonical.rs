@@ -27,15 +27,15 @@ pub enum TokenOrigin {
     /// Its canonical rule makes it: the rule applied last when its own bytes are tokenized.
     Rule(MergeRule),
     /// Merging its own bytes does not give it, so merging never does. Only whole-piece look-up can
-    /// produce it; it still decodes.
+    /// produce it, and what the unknown token stands for; it still decodes.
     Unreachable,
 }
 
 /// A dictionary reduced to the rules that can fire: for each canonical token its canonical rule
-/// (seed 000 section 3.3), with the token's predecessor and successor as its sides.
+/// (000 section 3.3), with the token's predecessor and successor as its sides.
 ///
 /// A rule `(x, y) -> z` can fire on some text if and only if tokenizing the bytes of `z` ends with
-/// it (seed 000 App. A.2): up to the moment that `z` forms, no merge crosses the ends of its bytes,
+/// it (000 App. A.2): up to the moment that `z` forms, no merge crosses the ends of its bytes,
 /// so inside them the same merges happen in the same order as when they stand alone. Hence each
 /// token has at most one such rule, dropping all others changes no tokenization under SentencePiece
 /// semantics, improper dictionaries included, and no two rules that are left share a priority.
@@ -78,9 +78,8 @@ impl CanonicalForm {
         let mut tokens = Vec::new();
         for (position, (id, bytes)) in vocabulary.iter().enumerate() {
             tokens.clear();
-            let listed = vocabulary.id_of(bytes) == Some(id);
-            let fallback = !listed;
-            form.parts[position].priority = if fallback {
+            let is_fallback = vocabulary.id_of(bytes) != Some(id);
+            form.parts[position].priority = if is_fallback {
                 ATOM
             } else if form.append_atoms(bytes, &mut tokens).is_err() {
                 // An atom is missing, or the token is itself the unknown token's text.
@@ -298,6 +297,16 @@ impl CanonicalForm {
             tokens.truncate(start);
         }
         appended
+    }
+
+    /// The first byte of `span` that no token stands for, as an error.
+    #[cfg(feature = "backtrack")]
+    pub(crate) fn check_bytes(&self, span: &[u8]) -> Result<(), EncodeError> {
+        let missing = |byte: &u8| self.byte_atoms[usize::from(*byte)].is_none();
+        match span.iter().position(missing) {
+            Some(offset) => Err(EncodeError::missing_byte(span[offset], offset)),
+            None => Ok(()),
+        }
     }
 
     fn append_bytes(&self, span: &[u8], tokens: &mut Vec<TokenId>) -> Result<(), EncodeError> {

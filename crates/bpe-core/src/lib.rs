@@ -51,11 +51,13 @@
 //! whole-piece look-up: a [`Dictionary`] carries the flag, the caller applies it once before the
 //! encoder.
 //!
+//! Numbers in front of a section (000, 001, 002) name papers: docs/architecture.md, Sources.
+//!
 //! # Features
 //!
 //! | feature | brings | default |
 //! |---|---|---|
-//! | `std` | hash tables seeded by the operating system, `std` in dependencies; without it the crate needs `alloc` only | yes |
+//! | `std` | `std` in dependencies, better seeds for hash tables; without it the crate needs `alloc` only | yes |
 //! | `backtrack` | the encoder `BpeBacktrack` (aho-corasick) | no |
 //! | `tiktoken` | reading and writing `.tiktoken` files (base64) | no |
 //! | `gpt2` | reading and writing `vocab.json` and `merges.txt` (serde_json) | no |

@@ -1,7 +1,8 @@
 //! What a reader accepts at most.
 
 /// Limits of the readers of vocabulary files, in bytes. Files are untrusted: what is over a limit
-/// is refused by a typed error before memory is taken for it.
+/// is refused by a typed error. A file is measured before it is read; lines and tokens where they are
+/// met, so a reader takes a fixed multiple of the file's limit at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadLimits {
     /// Size of a file. 1 GiB by default.

@@ -16,7 +16,8 @@ const FREE: u32 = u32::MAX;
 ///
 /// Most pairs that a merge loop asks for have no rule. The filter answers most of those with one load
 /// from memory that stays in a second-level cache (256 KiB for 200,000 rules), so the table itself is
-/// read for little but hits. The hash is seeded at random: a file cannot choose its collisions.
+/// read for little but hits. The hash has a seed that differs from run to run, so that a file cannot
+/// choose its collisions.
 #[derive(Clone)]
 pub(crate) struct PairTable {
     /// Of each pair two bits in one word.
@@ -38,9 +39,9 @@ impl PairTable {
     /// The table of `rules`, at most `count`. Of two rules for one pair the first counts; callers
     /// have none.
     pub(crate) fn new(count: usize, rules: impl Iterator<Item = MergeRule>) -> Self {
-        // At most four fifths full, so that a probe is short; some ten filter bits a pair.
+        // At most four fifths full, so that a probe is short; eight to sixteen filter bits a pair.
         let slots = (count + count / 4 + 1).next_power_of_two();
-        let words = (count / 6 + 1).next_power_of_two();
+        let words = (count / 8 + 1).next_power_of_two();
         let free = Slot {
             left: 0,
             right: 0,

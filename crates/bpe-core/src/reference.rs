@@ -2,7 +2,7 @@
 //!
 //! Everything else in the workspace is tested against these two functions, so they are kept as
 //! plain as their definitions. Useful as an oracle on short spans; not useful for work: a span of
-//! n bytes costs O(n^2), and each call numbers the rules anew.
+//! n bytes costs O(n^2) and more.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -29,9 +29,9 @@ impl<'d> Reference<'d> {
     }
 
     /// The tokens of `span` under SentencePiece semantics: as long as some pair of neighbours has a
-    /// rule, the pair of best priority is merged, of several the leftmost (seed 000 App. A.1; seed
+    /// rule, the pair of best priority is merged, of several the leftmost (000 App. A.1;
     /// 002's remark on Algorithm 1; what tiktoken and `tokenizers` do). `None` where an atom is
-    /// missing. O(n^2).
+    /// missing. O(n^2 log rules).
     pub fn sentencepiece(&self, span: &[u8]) -> Option<Vec<TokenId>> {
         let mut tokens = self.atoms(span)?;
         loop {
@@ -50,7 +50,7 @@ impl<'d> Reference<'d> {
     }
 
     /// The tokens of `span` under standard semantics: each priority once, in order, its rules
-    /// applied to all pairs they fit, from left to right (seed 000 section 3.1, seed 002 Algorithm
+    /// applied to all pairs they fit, from left to right (000 section 3.1, 002 Algorithm
     /// 1). `None` where an atom is missing. O(rules * n).
     pub fn standard(&self, span: &[u8]) -> Option<Vec<TokenId>> {
         let mut tokens = self.atoms(span)?;

@@ -24,7 +24,7 @@ use crate::vocabulary::{TokenId, Vocabulary, VocabularyError};
 /// The vocabulary that `file` lists. All 256 single bytes are among its tokens, so that every text
 /// can be encoded.
 ///
-/// Cost: O(bytes). Memory: some three times the file.
+/// Cost: O(bytes). Memory: some ten times the file.
 ///
 /// # Errors
 ///

@@ -20,7 +20,7 @@ const HOLE: u32 = u32::MAX;
 /// (byte-fallback tokens excepted, see [`Vocabulary::with_byte_fallback`]). Useful as the table
 /// behind decoding and whole-piece look-up.
 ///
-/// Memory: the bytes of all tokens once, and about 14 bytes a token.
+/// Memory: the bytes of all tokens once, and some 20 bytes a token.
 ///
 /// ```
 /// use bpe_core::Vocabulary;

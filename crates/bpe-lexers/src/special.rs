@@ -3,9 +3,12 @@
 use core::ops::Range;
 use std::collections::HashMap;
 
-use aho_corasick::{AhoCorasick, Input, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 
 use crate::SpecialError;
+
+/// Bytes of all special tokens together up to which memory is no concern.
+const DENSE_AT_MOST: usize = 16 << 10;
 
 /// Finds special tokens in a text: the leftmost, and of those that start there the longest.
 ///
@@ -55,8 +58,13 @@ impl SpecialMatcher {
         if texts.is_empty() {
             return Ok(Self::none());
         }
+        // Left alone, the library takes a table of a row a byte for few tokens: fast, and up to a
+        // kilobyte for each byte of their texts.
+        let total: usize = texts.iter().map(|text| text.as_ref().len()).sum();
+        let kind = (total > DENSE_AT_MOST).then_some(AhoCorasickKind::ContiguousNFA);
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
+            .kind(kind)
             .build(&texts)
             .map_err(SpecialError::too_large)?;
         Ok(Self {

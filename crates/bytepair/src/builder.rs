@@ -10,6 +10,9 @@ use crate::pool::{Engines, Pool};
 use crate::specials::{Policy, SpecialKind, SpecialTable, SpecialToken, Specials};
 use crate::tokenizer::{Inner, PieceLookup, Tokenizer};
 
+/// Patterns in sequence at most: each is a level of recursion for every span.
+pub(crate) const MOST_STAGES: usize = 32;
+
 /// Bytes a token where nothing is known of the vocabulary: low, so that an estimate of the number of
 /// tokens is rather too high.
 const BYTES_PER_TOKEN: f32 = 3.0;
@@ -33,12 +36,23 @@ pub struct TokenizerBuilder {
     canonical: Arc<CanonicalForm>,
     patterns: Vec<Pattern>,
     engine: Engine,
-    lexers: Option<Vec<Box<dyn Lexer>>>,
+    lexers: Lexers,
     algorithm: Algorithm,
     encoder: Option<Encoder>,
     specials: Vec<SpecialToken>,
     policy: Specials,
     bytes_per_token: f32,
+}
+
+/// Where the lexers come from.
+#[derive(Clone)]
+enum Lexers {
+    /// From the patterns, on the chosen engine.
+    Patterns,
+    /// From a tokenizer that had made them of the same patterns.
+    Made(Vec<Box<dyn Lexer>>),
+    /// From the caller; there are no patterns then.
+    Custom(Vec<Box<dyn Lexer>>),
 }
 
 /// A cloneable prototype of an encoder.
@@ -64,7 +78,7 @@ impl TokenizerBuilder {
             canonical,
             patterns: Vec::new(),
             engine: Engine::Auto,
-            lexers: None,
+            lexers: Lexers::Patterns,
             algorithm: Algorithm::default(),
             encoder: None,
             specials: Vec::new(),
@@ -80,7 +94,10 @@ impl TokenizerBuilder {
             canonical: Arc::clone(&inner.canonical),
             patterns: inner.patterns.clone(),
             engine: Engine::Auto,
-            lexers: Some(inner.lexers.clone()),
+            lexers: match inner.patterns.is_empty() {
+                true => Lexers::Custom(inner.lexers.clone()),
+                false => Lexers::Made(inner.lexers.clone()),
+            },
             algorithm: Algorithm::default(),
             encoder: Some(Encoder(inner.pool.prototype().encoder.clone_box())),
             specials: inner.specials.tokens().to_vec(),
@@ -99,21 +116,22 @@ impl TokenizerBuilder {
     /// that it does not match is a piece too, so nothing is lost.
     pub fn pattern(mut self, pattern: Pattern) -> Self {
         self.patterns.push(pattern);
-        self.lexers = None;
+        self.forget_made_lexers();
         self
     }
 
     /// Chooses the engine that runs the patterns. By default the fastest that can.
     pub fn lexer(mut self, engine: Engine) -> Self {
         self.engine = engine;
-        self.lexers = None;
+        self.forget_made_lexers();
         self
     }
 
-    /// Takes lexers of the caller's own in place of engines for the patterns.
+    /// Takes lexers of the caller's own in place of the patterns so far. A pattern that is added
+    /// after them is an error of [`TokenizerBuilder::build`]: it could only take their place.
     pub fn custom_lexers(mut self, lexers: Vec<Box<dyn Lexer>>) -> Self {
         self.patterns.clear();
-        self.lexers = Some(lexers);
+        self.lexers = Lexers::Custom(lexers);
         self
     }
 
@@ -171,27 +189,40 @@ impl TokenizerBuilder {
     ///
     /// # Errors
     ///
-    /// A pattern that no engine runs, special tokens that clash with others, or a dictionary that
+    /// A pattern that no engine runs, more than 32 patterns, special tokens that clash with others, or a dictionary that
     /// the chosen encoder refuses.
     pub fn build(self) -> Result<Tokenizer, LoadError> {
         let lexers = match self.lexers {
-            Some(lexers) => lexers,
-            None => self
+            Lexers::Custom(lexers) if self.patterns.is_empty() => lexers,
+            Lexers::Custom(_) => {
+                return Err(LoadError::at(
+                    "pattern",
+                    "lexers of the caller's own take the place of patterns",
+                ));
+            }
+            Lexers::Made(lexers) => lexers,
+            Lexers::Patterns => self
                 .patterns
                 .iter()
                 .map(|pattern| {
                     pattern
                         .lexer(self.engine)
-                        .map_err(|error| LoadError::at("pattern", error))
+                        .map_err(|error| LoadError::caused("pattern", error))
                 })
                 .collect::<Result<_, _>>()?,
         };
+        if lexers.len() > MOST_STAGES {
+            return Err(LoadError::at(
+                "pattern",
+                format_args!("more than {MOST_STAGES} patterns in sequence"),
+            ));
+        }
         let encoder = match self.encoder {
             Some(Encoder(encoder)) => encoder,
             None => self
                 .algorithm
                 .encoder(&self.canonical)
-                .map_err(|error| LoadError::at(self.algorithm.name(), error))?,
+                .map_err(|error| LoadError::caused(self.algorithm.name(), error))?,
         };
         let specials = SpecialTable::new(self.specials, self.canonical.vocabulary())?;
         let policy = Policy::new(self.policy, &specials)?;
@@ -213,6 +244,12 @@ impl TokenizerBuilder {
             }),
             policy: Arc::new(policy),
         })
+    }
+
+    fn forget_made_lexers(&mut self) {
+        if matches!(self.lexers, Lexers::Made(_)) {
+            self.lexers = Lexers::Patterns;
+        }
     }
 
     fn push_special(mut self, text: String, id: TokenId, kind: SpecialKind) -> Self {

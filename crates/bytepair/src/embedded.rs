@@ -90,7 +90,7 @@ macro_rules! embedded {
                     let canonical = CanonicalForm::from_compact(file, &ReadLimits::default());
                     let builder = canonical
                         .map(|canonical| TokenizerBuilder::from_canonical(Arc::new(canonical)))
-                        .map_err(|error| LoadError::at(stringify!($name), error));
+                        .map_err(|error| LoadError::caused(stringify!($name), error));
                     let named = builder.map(|builder| builder.name(stringify!($name)));
                     let tokenizer = named.and_then(|builder| ($build)(builder).build());
                     // The file is part of this crate and covered by its tests.
@@ -199,7 +199,7 @@ embedded!(
 );
 
 // Bytes a token of the densest of the five kinds of text in `bench-data/corpora`, rounded down, so
-// that an output vector rarely grows (seed 001 section 4.1); `cargo xtask bench bytes-per-token`
+// that an output vector rarely grows (001 section 4.1); `cargo xtask bench bytes-per-token`
 // prints the measurements.
 #[cfg(any(feature = "gpt2", feature = "r50k_base", feature = "p50k_base"))]
 const GPT2_BYTES_PER_TOKEN: f32 = 1.5;

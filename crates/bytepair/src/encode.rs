@@ -92,7 +92,8 @@ impl Tokenizer {
     }
 
     /// The number of tokens of `text` if it is at most `limit`, else `None`. Stops at the pre-token
-    /// that goes beyond the limit, so a long text and a small limit cost little.
+    /// that goes beyond the limit: of a long text the rest is looked at only for UTF-8 and special
+    /// tokens, at the speed of a search. O(bytes).
     ///
     /// # Errors
     ///
@@ -120,8 +121,8 @@ impl Tokenizer {
     }
 
     /// The first `limit` tokens of `text` at most, and the number of bytes they cover. Tokens at the
-    /// end that would cut a character of the text are left out. Stops at the pre-token that goes
-    /// beyond the limit.
+    /// end that would cut a character of the text are left out. Stops as [`Tokenizer::count_up_to`].
+    /// O(bytes).
     ///
     /// # Errors
     ///
@@ -159,9 +160,9 @@ impl Tokenizer {
     /// The longest prefix of `text` that the first `limit` tokens cover, cut back to a whole
     /// character, and such that its own count is at most `limit`: a text that fits into a window.
     ///
-    /// Cost: twice that of the prefix. Where a prefix has more tokens alone than inside the text
-    /// (its last pre-token may end elsewhere), one token less is tried, and so on; no embedded
-    /// vocabulary was seen to need that.
+    /// Cost: twice that of [`Tokenizer::encode_up_to`]. Where a prefix has more tokens alone than
+    /// inside the text (its last pre-token may end elsewhere), one token less is tried, and so on,
+    /// so a pattern made for it costs O(limit) times as much.
     ///
     /// # Errors
     ///
@@ -177,7 +178,7 @@ impl Tokenizer {
         Ok("")
     }
 
-    /// The tokens of each text, in the order of the texts. Large batches are encoded by as many
+    /// The tokens of each text, in the order of the texts. O(bytes). Large batches are encoded by as many
     /// threads as the machine runs at once; see [`Tokenizer::encode_batch_with`].
     ///
     /// # Errors
@@ -227,7 +228,9 @@ impl Tokenizer {
             }
         };
         let mut done: Vec<_> = std::thread::scope(|scope| {
-            let started: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            // Where the system gives no more threads, those that there are do the work.
+            let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+            let started: Vec<_> = (1..threads).map_while(start).collect();
             let mut done = work();
             for thread in started {
                 match thread.join() {
@@ -387,25 +390,28 @@ impl Tokenizer {
     /// How many bytes at the start of `text` an unknown token covers: one character that is no
     /// token, or all such characters in a row where they fuse.
     fn unknown_len(&self, text: &[u8], fused: bool) -> usize {
+        let vocabulary = self.vocabulary();
         let mut len = 0;
-        for chunk in text.utf8_chunks() {
-            let valid = chunk.valid();
-            let characters = valid.char_indices().map(|(at, character)| {
-                let bytes = &valid.as_bytes()[at..at + character.len_utf8()];
-                (bytes, self.vocabulary().id_of(bytes).is_some())
-            });
-            let invalid = Some((chunk.invalid(), false)).filter(|(part, _)| !part.is_empty());
-            for (part, is_token) in characters.chain(invalid) {
-                let mut fallback = part.iter();
-                let has_fallback =
-                    fallback.all(|&byte| self.vocabulary().byte_fallback(byte).is_some());
-                if is_token || has_fallback {
-                    return len;
+        while len < text.len() {
+            // A character, or a maximal part that is none, has at most four bytes.
+            let window = &text[len..text.len().min(len + 4)];
+            let Some(chunk) = window.utf8_chunks().next() else {
+                break;
+            };
+            let (part, is_token) = match chunk.valid().chars().next() {
+                Some(character) => {
+                    let part = &window[..character.len_utf8()];
+                    (part, vocabulary.id_of(part).is_some())
                 }
-                len += part.len();
-                if !fused {
-                    return len;
-                }
+                None => (chunk.invalid(), false),
+            };
+            let has_fallback = |&byte: &u8| vocabulary.byte_fallback(byte).is_some();
+            if is_token || part.iter().all(has_fallback) {
+                break;
+            }
+            len += part.len();
+            if !fused {
+                break;
             }
         }
         len

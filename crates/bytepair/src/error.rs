@@ -115,9 +115,20 @@ impl fmt::Display for EncodeError {
     }
 }
 
-impl std::error::Error for EncodeError {}
+impl std::error::Error for EncodeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.kind {
+            EncodeKind::Forbidden { .. } => None,
+            EncodeKind::Missing(error) => Some(error),
+            EncodeKind::Lexer(error) => Some(error),
+        }
+    }
+}
 
-/// Why a tokenizer cannot be made: what its parts say, or what its file says.
+/// Why a tokenizer cannot be made: what its parts say, or what its file says, and where.
+///
+/// The error of the reader that found it is the [`source`](std::error::Error::source), for programs
+/// that want more than the message: a `bpe_core::tiktoken::TiktokenError` with its line, say.
 #[derive(Debug)]
 pub struct LoadError(LoadKind);
 
@@ -136,6 +147,11 @@ pub(crate) enum LoadKind {
         place: String,
         reason: String,
     },
+    /// A reader or a part of the tokenizer says what is wrong.
+    Caused {
+        place: String,
+        error: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The same, and it is something that a tokenizer may have and this crate does not do.
     Unsupported {
         place: String,
@@ -148,6 +164,16 @@ impl LoadError {
         Self(LoadKind::At {
             place: place.into(),
             reason: reason.to_string(),
+        })
+    }
+
+    pub(crate) fn caused(
+        place: impl Into<String>,
+        error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self(LoadKind::Caused {
+            place: place.into(),
+            error: error.into(),
         })
     }
 
@@ -183,6 +209,8 @@ impl fmt::Display for LoadError {
             LoadKind::FileTooLarge { path, limit } => {
                 write!(f, "{}: the file is over {limit} bytes", path.display())
             }
+            LoadKind::Caused { place, error } if place.is_empty() => error.fmt(f),
+            LoadKind::Caused { place, error } => write!(f, "{place}: {error}"),
             LoadKind::At { place, reason } if place.is_empty() => f.write_str(reason),
             LoadKind::At { place, reason } => write!(f, "{place}: {reason}"),
             LoadKind::Unsupported { place, what } => write!(f, "{place}: {what} is not supported"),
@@ -194,6 +222,7 @@ impl std::error::Error for LoadError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.0 {
             LoadKind::Io { error, .. } => Some(error),
+            LoadKind::Caused { error, .. } => Some(&**error),
             _ => None,
         }
     }

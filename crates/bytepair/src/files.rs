@@ -36,9 +36,9 @@ impl Tokenizer {
         limits: &ReadLimits,
     ) -> Result<Self, LoadError> {
         let vocabulary =
-            bpe_core::tiktoken::read(file, limits).map_err(|error| LoadError::at("", error))?;
+            bpe_core::tiktoken::read(file, limits).map_err(|error| LoadError::caused("", error))?;
         let dictionary =
-            Dictionary::from_ranks(vocabulary).map_err(|error| LoadError::at("", error))?;
+            Dictionary::from_ranks(vocabulary).map_err(|error| LoadError::caused("", error))?;
         TokenizerBuilder::new(&dictionary)
             .pattern(pattern)
             .special_tokens(specials)
@@ -61,7 +61,7 @@ impl Tokenizer {
         limits: &ReadLimits,
     ) -> Result<Self, LoadError> {
         let dictionary = bpe_core::gpt2::read(vocab_json, merges_txt, limits)
-            .map_err(|error| LoadError::at("", error))?;
+            .map_err(|error| LoadError::caused("", error))?;
         TokenizerBuilder::new(&dictionary)
             .pattern(pattern)
             .special_tokens(specials)
@@ -69,8 +69,7 @@ impl Tokenizer {
     }
 }
 
-/// The content of the file at `path`. Never takes more memory than the limit and one byte, whatever
-/// the file is.
+/// The content of the file at `path`. Reads no more than the limit and one byte, whatever the file is.
 ///
 /// # Errors
 ///

@@ -30,7 +30,7 @@ impl Engines {
 const SLOTS: usize = 64;
 
 /// One stack of idle engines a slot. A thread always goes to the slot of its number, so two threads
-/// meet only where their numbers agree modulo [`SLOTS`], and then only for a push or a pop (seed 001
+/// meet only where their numbers agree modulo [`SLOTS`], and then only for a push or a pop (001
 /// section 5.2: one shared cache behind a lock stops scaling at 8 threads).
 pub(crate) struct Pool {
     prototype: Engines,

@@ -198,7 +198,7 @@ impl Policy {
             .filter(|(_, token)| is_matched(token))
             .collect();
         let matcher = SpecialMatcher::new(tokens.iter().map(|(_, token)| token.text.as_bytes()))
-            .map_err(|error| LoadError::at("special tokens", error))?;
+            .map_err(|error| LoadError::caused("special tokens", error))?;
         let matched = tokens
             .iter()
             .map(|&(index, token)| Matched {

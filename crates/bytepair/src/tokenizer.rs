@@ -144,7 +144,7 @@ impl Tokenizer {
         matched.map(|matched| (tokens[matched.token].text.as_str(), matched.id))
     }
 
-    /// Number of tokens, special ones included. Not the number of rows of an embedding: ids have
+    /// Number of tokens, special ones included. O(special tokens). Not the number of rows of an embedding: ids have
     /// gaps, so that is [`Tokenizer::max_id`] + 1.
     pub fn token_count(&self) -> usize {
         let vocabulary = self.vocabulary();
@@ -153,7 +153,7 @@ impl Tokenizer {
         vocabulary.len() + added.count()
     }
 
-    /// The largest id, of special tokens too. `None` where there is no token at all.
+    /// The largest id, of special tokens too. O(special tokens). `None` where there is no token at all.
     pub fn max_id(&self) -> Option<TokenId> {
         self.vocabulary()
             .max_id()
@@ -238,7 +238,8 @@ impl Tokenizer {
     }
 
     /// Drops the scratch memory of threads that are not encoding now. It grows with the longest
-    /// pre-token a thread has seen, by some 30 bytes a byte, and to 10 MB at most in a lexer.
+    /// pre-token a thread has seen, by some 30 bytes a byte, and to some 8 MB in the lexer of a known
+    /// pattern.
     pub fn clear_scratch(&self) {
         self.inner.pool.clear();
     }

@@ -11,12 +11,12 @@ use std::fmt;
 
 use bpe_core::gpt2::VocabEntries;
 use bpe_core::{Atoms, Dictionary, ReadLimits, TokenId, Vocabulary, byte_level};
-use bpe_lexers::{Family, Pattern};
+use bpe_lexers::Pattern;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use serde_json::Value;
 
-use crate::builder::TokenizerBuilder;
+use crate::builder::{MOST_STAGES, TokenizerBuilder};
 use crate::error::LoadError;
 use crate::tokenizer::Tokenizer;
 
@@ -54,8 +54,9 @@ impl Tokenizer {
 /// for the caller to mind: normalizer, pre-tokenizer, added tokens are not part of a dictionary.
 ///
 /// Tokens are spelled in the byte-level alphabet where the pre-tokenizer or the decoder says
-/// `ByteLevel`. Special tokens that stand in the vocabulary too are left out of the dictionary,
-/// since no text may make them.
+/// `ByteLevel`; then each single byte must be a token, and `unk_token` is of no consequence. Special
+/// tokens that stand in the vocabulary too are left out of the dictionary, since no text may make
+/// them; but for the unknown token, and for those that a merge names or makes.
 ///
 /// Cost: O(bytes).
 ///
@@ -190,7 +191,7 @@ impl File {
                 format_args!("the file is over {} bytes", limits.file),
             ));
         }
-        let malformed = |error| LoadError::at("", error);
+        let malformed = |error: serde_json::Error| LoadError::caused("", error);
         let kind: Kind = serde_json::from_slice(file).map_err(malformed)?;
         match kind.model.kind.as_deref() {
             None | Some("BPE") => serde_json::from_slice(file).map_err(malformed),
@@ -214,6 +215,14 @@ impl File {
 
     fn dictionary(&self, limits: &ReadLimits) -> Result<Dictionary, LoadError> {
         let model = &self.model;
+        for (index, token) in self.added_tokens.iter().enumerate() {
+            if token.content.len() > limits.token {
+                return Err(LoadError::at(
+                    format!("added_tokens[{index}]"),
+                    format_args!("the token is over {} bytes", limits.token),
+                ));
+            }
+        }
         if model.dropout.is_some_and(|dropout| dropout != 0.0) {
             return Err(LoadError::unsupported("model.dropout", "dropout"));
         }
@@ -241,7 +250,11 @@ impl File {
             .collect();
         let mut tokens = Vec::with_capacity(model.vocab.0.len());
         let mut fallback = Vec::new();
+        let left_out = self.left_out_specials(model);
         for (text, id) in &model.vocab.0 {
+            if left_out.get(id) == Some(&text.as_str()) {
+                continue;
+            }
             if let Some(byte) = spelling.fallback_byte(text) {
                 fallback.push((*id, byte));
                 continue;
@@ -251,7 +264,7 @@ impl File {
                 // Added tokens are spelled as they are.
                 Err(_) if added.get(id) == Some(&text.as_str()) => continue,
                 Err(error) => {
-                    return Err(LoadError::at(format!("model.vocab[{text:?}]"), error));
+                    return Err(LoadError::caused(format!("model.vocab[{text:?}]"), error));
                 }
             };
             if bytes.len() > limits.token {
@@ -262,9 +275,8 @@ impl File {
             }
             tokens.push((*id, bytes));
         }
-        self.leave_out_specials(&mut tokens, model, &spelling);
         let vocabulary = Vocabulary::with_byte_fallback(tokens, fallback)
-            .map_err(|error| LoadError::at("model.vocab", error))?;
+            .map_err(|error| LoadError::caused("model.vocab", error))?;
         let merges = model.merges.iter().enumerate().map(|(index, merge)| {
             let side = |text: &str| {
                 spelling.id_of(&vocabulary, text).ok_or_else(|| {
@@ -290,11 +302,18 @@ impl File {
         };
         let dictionary = Dictionary::from_merges(vocabulary, merges).map_err(|error| {
             let place = error.merge_index().map(|index| format!("[{index}]"));
-            LoadError::at(format!("model.merges{}", place.unwrap_or_default()), error)
+            LoadError::caused(format!("model.merges{}", place.unwrap_or_default()), error)
         })?;
         let dictionary = dictionary.with_whole_piece_lookup(model.ignore_merges);
         if byte_level {
-            return Ok(dictionary);
+            let missing = dictionary.missing_bytes().next();
+            return match missing {
+                None => Ok(dictionary),
+                Some(byte) => Err(LoadError::at(
+                    "model.vocab",
+                    format_args!("no token for the single byte 0x{byte:02X}"),
+                )),
+            };
         }
         let atoms = Atoms::Characters {
             unknown,
@@ -302,40 +321,32 @@ impl File {
         };
         dictionary
             .with_atoms(atoms)
-            .map_err(|error| LoadError::at("model.unk_token", error))
+            .map_err(|error| LoadError::caused("model.unk_token", error))
     }
 
-    /// Takes out of `tokens` the special tokens that no merge needs: with whole-piece look-up they
-    /// would be made of text. The unknown token stays, since the dictionary names it.
-    fn leave_out_specials(
-        &self,
-        tokens: &mut Vec<(TokenId, Vec<u8>)>,
-        model: &BpeModel,
-        spelling: &Spelling,
-    ) {
-        let mut special: HashMap<TokenId, &AddedToken> = self
+    /// Ids and texts of the special tokens that are no part of the dictionary: with whole-piece
+    /// look-up they would be made of text. Those that a merge names or makes are needed, and so is
+    /// the unknown token.
+    fn left_out_specials(&self, model: &BpeModel) -> HashMap<TokenId, &str> {
+        let mut specials: HashMap<TokenId, &str> = self
             .added_tokens
             .iter()
             .filter(|token| token.special && Some(&token.content) != model.unk_token.as_ref())
-            .map(|token| (token.id, token))
+            .map(|token| (token.id, token.content.as_str()))
             .collect();
-        if special.is_empty() {
-            return;
+        if !specials.is_empty() {
+            let texts: HashSet<&str> = specials.values().copied().collect();
+            let mut needed = HashSet::new();
+            for MergeEntry(left, right) in &model.merges {
+                for text in [left.clone(), right.clone(), [&left[..], right].concat()] {
+                    if texts.contains(text.as_str()) {
+                        needed.insert(text);
+                    }
+                }
+            }
+            specials.retain(|_, text| !needed.contains(*text));
         }
-        let mut needed = HashSet::new();
-        for merge in &model.merges {
-            let left = spelling.bytes(&merge.0).unwrap_or_default();
-            let right = spelling.bytes(&merge.1).unwrap_or_default();
-            needed.insert([&left[..], &right].concat());
-            needed.insert(left);
-            needed.insert(right);
-        }
-        special.retain(|_, token| !needed.contains(token.content.as_bytes()));
-        tokens.retain(|(id, bytes)| {
-            special
-                .get(id)
-                .is_none_or(|token| token.content.as_bytes() != bytes)
-        });
+        specials
     }
 
     /// Refuses what a tokenizer may have and is not done here.
@@ -376,8 +387,10 @@ impl File {
                 || b.windows(a.len().max(1)).any(|part| part == a)
                 || joints.any(|len| a.ends_with(&b[..len]) || b.ends_with(&a[..len]))
         };
-        let too_many = first.len().saturating_mul(second.len()) > MOST_COMPARISONS;
-        if too_many {
+        let bytes = |tokens: &[&AddedToken]| -> usize {
+            tokens.iter().map(|token| token.content.len()).sum()
+        };
+        if bytes(&first).saturating_mul(bytes(&second)) > MOST_COMPARISONS {
             return Err(LoadError::unsupported(
                 "added_tokens",
                 "so many normalized and other added tokens in one file",
@@ -402,8 +415,8 @@ impl File {
     }
 }
 
-/// Comparisons of one added token with another: deepseek_v3 needs some 12,000.
-const MOST_COMPARISONS: usize = 1_000_000;
+/// Comparisons of one byte of an added token with one of another: deepseek_v3 needs some 4 million.
+const MOST_COMPARISONS: usize = 100_000_000;
 
 /// How a file writes tokens.
 struct Spelling {
@@ -474,6 +487,7 @@ fn append_patterns(
             })
         }
         Some("ByteLevel") => {
+            check_stages(place, patterns)?;
             if flag(place, step, "add_prefix_space", true)? {
                 let place = format!("{place}.add_prefix_space");
                 return Err(LoadError::unsupported(place, "a prefixed blank"));
@@ -484,10 +498,22 @@ fn append_patterns(
             Ok(())
         }
         Some("Split") => {
+            check_stages(place, patterns)?;
             patterns.push(split_pattern(place, step)?);
             Ok(())
         }
         _ => Err(unsupported_type(place, step)),
+    }
+}
+
+/// A file may not ask for more automata than a tokenizer has stages.
+fn check_stages(place: &str, patterns: &[Pattern]) -> Result<(), LoadError> {
+    match patterns.len() < MOST_STAGES {
+        true => Ok(()),
+        false => Err(LoadError::unsupported(
+            place,
+            "so long a sequence of patterns",
+        )),
     }
 }
 
@@ -507,10 +533,8 @@ fn split_pattern(place: &str, step: &Value) -> Result<Pattern, LoadError> {
     let behavior = step["behavior"]
         .as_str()
         .ok_or(malformed(place, "behavior"))?;
-    let covers_all = matches!(
-        pattern.family(),
-        Some(Family::Gpt2 | Family::Cl100k | Family::O200k)
-    );
+    // The known patterns match every character.
+    let covers_all = pattern.family().is_some();
     match (behavior, invert) {
         ("Isolated", _) => Ok(pattern),
         ("Removed", true) if covers_all => Ok(pattern),
@@ -524,11 +548,12 @@ fn split_pattern(place: &str, step: &Value) -> Result<Pattern, LoadError> {
     }
 }
 
-/// A regex that matches `text` and nothing else.
+/// A regex that matches `text` and nothing else. Only what has a meaning is escaped: an escaped `<`
+/// is the start of a word.
 fn escaped(text: &str) -> String {
     let mut regex = String::new();
     for character in text.chars() {
-        if character.is_ascii_punctuation() {
+        if r"\.+*?()|[]{}^$#&-~".contains(character) {
             regex.push('\\');
         }
         regex.push(character);

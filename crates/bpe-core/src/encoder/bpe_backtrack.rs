@@ -7,27 +7,29 @@ use core::fmt;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Anchored, Input, MatchKind, StartKind};
 
+use super::merge_loop::MergeLoop;
 use super::{EncodeError, EncoderError, EncoderKind, SpanEncoder};
 use crate::canonical::{CanonicalForm, TokenOrigin};
 use crate::dictionary::Atoms;
 use crate::vocabulary::TokenId;
 
 /// Takes the longest token at each place that may follow the token before, and steps back where no
-/// token may (seed 001 section 6.5).
+/// token may (001 section 6.5).
 ///
-/// By locality (seed 002 Observation 2) a sequence of canonical tokens is the tokenization of its
+/// By locality (002 Observation 2) a sequence of canonical tokens is the tokenization of its
 /// text if each neighbouring pair is. So the encoder keeps a sequence in which every pair is valid.
 /// A place from which no token can go on is cleared in a bit field and never entered again, hence
 /// each place is left at most once.
 ///
 /// Cost: O(n) on natural text; at worst O(n t^2) for tokens of up to t bytes, since at each place
 /// all prefixes of the longest token may be tried against the token before, and a test un-merges
-/// both (seed 000 App. J.1). Building it makes an automaton of all tokens. Useful for long spans of
+/// both (000 App. J.1). Building it makes an automaton of all tokens. Useful for long spans of
 /// natural text; not useful against inputs or dictionaries made to be slow.
 pub struct BpeBacktrack {
     tables: Arc<Tables>,
     /// Bit p is set while the text may be cut at byte p.
     open: Vec<u64>,
+    merge_loop: MergeLoop,
 }
 
 /// What clones share.
@@ -36,6 +38,8 @@ struct Tables {
     /// Canonical tokens; a pattern's number is its index in `tokens`.
     automaton: AhoCorasick,
     tokens: Vec<Token>,
+    /// Whether each byte is a token.
+    is_complete: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -90,11 +94,13 @@ impl BpeBacktrack {
             .collect();
         Ok(Self {
             tables: Arc::new(Tables {
+                is_complete: canonical.is_complete(),
                 canonical,
                 automaton,
                 tokens,
             }),
             open: Vec::new(),
+            merge_loop: MergeLoop::default(),
         })
     }
 }
@@ -102,7 +108,9 @@ impl BpeBacktrack {
 impl SpanEncoder for BpeBacktrack {
     fn encode_span(&mut self, span: &[u8], tokens: &mut Vec<TokenId>) -> Result<(), EncodeError> {
         let tables = &*self.tables;
-        tables.check_bytes(span)?;
+        if !tables.is_complete {
+            tables.canonical.check_bytes(span)?;
+        }
         let start = tokens.len();
         let words = span.len() / 64 + 1;
         self.open.clear();
@@ -142,6 +150,13 @@ impl SpanEncoder for BpeBacktrack {
                 break tables.longest_token(&span[position..position + len]);
             };
         }
+        // Reached only where a compact file claims rules that are not canonical: nothing is lost.
+        if position != span.len() {
+            tokens.truncate(start);
+            tables.canonical.append_atoms(span, tokens)?;
+            let merges = tables.canonical.merges();
+            self.merge_loop.merge_tail(merges, tokens, start);
+        }
         Ok(())
     }
 
@@ -149,6 +164,7 @@ impl SpanEncoder for BpeBacktrack {
         Box::new(Self {
             tables: Arc::clone(&self.tables),
             open: Vec::new(),
+            merge_loop: MergeLoop::default(),
         })
     }
 }
@@ -159,13 +175,6 @@ impl Tables {
         let input = Input::new(text).anchored(Anchored::Yes);
         let found = self.automaton.try_find(input).ok().flatten()?;
         self.tokens.get(found.pattern().as_usize()).copied()
-    }
-
-    fn check_bytes(&self, span: &[u8]) -> Result<(), EncodeError> {
-        if self.canonical.is_complete() {
-            return Ok(());
-        }
-        self.canonical.append_atoms(span, &mut Vec::new())
     }
 }
 

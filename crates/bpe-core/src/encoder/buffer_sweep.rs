@@ -8,7 +8,7 @@ use super::{EncodeError, SpanEncoder};
 use crate::canonical::CanonicalForm;
 use crate::vocabulary::TokenId;
 
-/// Sweeps over a buffer of its own for the best pair until there is none (seed 001 section 6.1).
+/// Sweeps over a buffer of its own for the best pair until there is none (001 section 6.1).
 ///
 /// O(n^2) look-ups for n atoms: each of up to n - 1 merges looks at every pair. Useful to read, and
 /// as a check of the others; not useful on spans that someone else may make long.

@@ -10,9 +10,9 @@ use crate::canonical::CanonicalForm;
 use crate::vocabulary::TokenId;
 
 /// Works on the tail of the output like [`TailSweep`](super::TailSweep), and keeps beside it the
-/// priority of every pair, of which a merge changes two at most (seed 001 section 6.3).
+/// priority of every pair, of which a merge changes two at most (001 section 6.3).
 ///
-/// O(n) look-ups and O(n^2) steps over a flat array of 4-byte numbers for n atoms. Useful for
+/// O(n) look-ups and O(n^2) steps over a flat array of 8 bytes a pair for n atoms. Useful for
 /// words; not useful on spans that someone else may make long. (The name is the paper's; there is
 /// no heap in it.)
 #[derive(Debug, Clone)]

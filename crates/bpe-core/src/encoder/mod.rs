@@ -8,13 +8,13 @@
 //! |---|---|---|---|
 //! | [`BufferSweep`] | O(n^2) look-ups | n tokens | to understand BPE, and as a check |
 //! | [`TailSweep`] | O(n^2) look-ups | none | for spans of a few bytes |
-//! | [`MergeHeap`] | O(n) look-ups, O(n^2) steps over a flat array | n priorities | for words |
+//! | [`MergeHeap`] | O(n) look-ups, O(n^2) steps over a flat array | n pairs | for words |
 //! | [`PriorityMerge`] | O(n log n) | n nodes and a heap | always: the default, bounded on every input; words go to the array of `MergeHeap` |
 //! | `BpeBacktrack` (feature `backtrack`) | O(n) usually, O(n t^2) at worst | n bits | for long spans of natural text, proper dictionaries over bytes |
 //!
-//! The names and the first four descriptions are those of seed 001 section 6; the costs are what
+//! The names and the first four descriptions are those of 001 section 6; the costs are what
 //! they really are (`MergeHeap` has no heap, and sweeps are quadratic). `BpeBacktrack`'s worst
-//! case is that of seed 000 App. J.1.
+//! case is that of 000 App. J.1.
 
 #[cfg(feature = "backtrack")]
 mod bpe_backtrack;
@@ -92,7 +92,7 @@ impl Algorithm {
         Algorithm::BpeBacktrack,
     ];
 
-    /// The name of seed 001, in lower case with underscores.
+    /// The name of 001, in lower case with underscores.
     pub fn name(self) -> &'static str {
         match self {
             Algorithm::BufferSweep => "buffer_sweep",

@@ -9,7 +9,7 @@ use super::{EncodeError, SpanEncoder};
 use crate::canonical::CanonicalForm;
 use crate::vocabulary::TokenId;
 
-/// Keeps the pairs that can merge in a binary heap and the tokens in a doubly linked list (seed 001
+/// Keeps the pairs that can merge in a binary heap and the tokens in a doubly linked list (001
 /// section 6.4).
 ///
 /// O(n log n) for n atoms, whatever the span and the dictionary: a merge removes one node and adds

@@ -9,7 +9,7 @@ use super::{EncodeError, SpanEncoder};
 use crate::canonical::CanonicalForm;
 use crate::vocabulary::TokenId;
 
-/// Sweeps like [`BufferSweep`](super::BufferSweep), on the tail of the output vector (seed 001
+/// Sweeps like [`BufferSweep`](super::BufferSweep), on the tail of the output vector (001
 /// section 6.2): no scratch memory at all and no final copy.
 ///
 /// O(n^2) look-ups for n atoms. Useful on spans of a few bytes; the output vector grows by n
