@@ -20,6 +20,12 @@ fn main() {
     divan::main();
 }
 
+/// One allocation of 1,000 bytes: shows that allocations are counted, so that none means none.
+#[divan::bench]
+fn control() -> Vec<u8> {
+    Vec::with_capacity(black_box(1000))
+}
+
 /// All of a text into a vector that is reused: nothing is allocated.
 #[divan::bench(args = encode_cases())]
 fn encode(bencher: Bencher<'_, '_>, case: &str) {

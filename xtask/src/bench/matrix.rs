@@ -90,7 +90,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Error> {
     if !child.wait()?.success() {
         return Err("the bench target failed".into());
     }
-    let records = divan_text::parse(&text)?;
+    let mut records = divan_text::parse(&text)?;
+    let control = records
+        .iter()
+        .position(|record| record.path == "matrix/control");
+    let control = control.map(|at| records.remove(at));
+    let counted = control.and_then(|record| record.allocations.get("alloc").copied());
+    if counted.is_none_or(|alloc| (alloc.count, alloc.bytes) != (1.0, 1000.0)) {
+        return Err(format!("the control allocates once, 1000 bytes; counted: {counted:?}").into());
+    }
     let expected = arguments.vocabulary.len()
         * arguments.lexer.len()
         * arguments.corpus.len()
