@@ -45,7 +45,9 @@ mod tests {
     fn what_is_left_is_only_what_the_failure_needs() {
         let text = "some é text, 中 and more 😀 of it".repeat(20);
         let smallest = reduce(&text, |part| part.contains('é') && part.contains('😀'));
-        assert_eq!(smallest, "é😀");
+        // Which comes first depends on the copies that they are taken from.
+        assert_eq!(smallest.chars().count(), 2, "{smallest}");
+        assert!(smallest.contains('é') && smallest.contains('😀'));
     }
 
     #[test]
