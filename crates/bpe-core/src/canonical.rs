@@ -50,6 +50,7 @@ pub struct CanonicalForm {
     parts: Vec<Part>,
     merges: PairTable,
     whole_piece_lookup: bool,
+    improper_rule: Option<ImproperRule>,
 }
 
 /// Predecessor, successor and priority of a token; 12 bytes.
@@ -134,6 +135,7 @@ impl CanonicalForm {
             parts,
             merges: PairTable::new(0, [].into_iter()),
             whole_piece_lookup,
+            improper_rule: None,
         };
         form.index_merges();
         form
@@ -153,13 +155,24 @@ impl CanonicalForm {
             parts: alloc::vec![unreachable; vocabulary.len()],
             merges: PairTable::new(0, [].into_iter()),
             whole_piece_lookup: dictionary.whole_piece_lookup(),
+            improper_rule: None,
         }
     }
 
+    /// Fills in what follows from the parts.
     fn index_merges(&mut self) {
         let is_made = |part: &&Part| part.priority < UNREACHABLE;
         let count = self.parts.iter().filter(is_made).count();
         self.merges = PairTable::new(count, self.rules());
+        self.improper_rule = self
+            .rules()
+            .filter_map(|rule| {
+                [rule.left, rule.right].into_iter().find_map(|side| {
+                    let maker = self.rule(side)?;
+                    (maker.priority >= rule.priority).then_some(ImproperRule { rule, maker })
+                })
+            })
+            .min_by_key(|evidence| evidence.rule.priority);
     }
 
     /// The tokens.
@@ -249,22 +262,15 @@ impl CanonicalForm {
     }
 
     /// The canonical rule of smallest priority number with a side that only a later rule makes;
-    /// `None` where the form is proper. O(rules).
+    /// `None` where the form is proper. O(1).
     pub fn improper_rule(&self) -> Option<ImproperRule> {
-        self.rules()
-            .filter_map(|rule| {
-                [rule.left, rule.right].into_iter().find_map(|side| {
-                    let maker = self.rule(side)?;
-                    (maker.priority >= rule.priority).then_some(ImproperRule { rule, maker })
-                })
-            })
-            .min_by_key(|evidence| evidence.rule.priority)
+        self.improper_rule
     }
 
     /// True where no canonical rule's side is made by a later one, so that standard and
-    /// SentencePiece semantics agree. O(rules).
+    /// SentencePiece semantics agree. O(1).
     pub fn is_proper(&self) -> bool {
-        self.improper_rule().is_none()
+        self.improper_rule.is_none()
     }
 
     /// Whether every text has tokens: false where some byte is no token and, with

@@ -226,7 +226,7 @@ impl Dictionary {
         (0..=255).filter(|&byte| self.vocabulary.id_of(&[byte]).is_none())
     }
 
-    /// The first rule, as listed, with a side that only a later rule makes; `None` where the
+    /// The first rule, as listed, with a side that a later rule makes; `None` where the
     /// dictionary is proper, so that standard and SentencePiece semantics agree. O(rules).
     ///
     /// Rules that can never fire count here: a dictionary that is improper as listed is often
@@ -235,7 +235,7 @@ impl Dictionary {
         let mut made_at = alloc::vec![None; self.vocabulary.len()];
         for rule in &self.rules {
             if let Some(position) = self.vocabulary.position_of(rule.product) {
-                made_at[position].get_or_insert(*rule);
+                made_at[position] = Some(*rule); // Of several makers the last is the evidence.
             }
         }
         self.rules.iter().find_map(|rule| {
@@ -246,7 +246,7 @@ impl Dictionary {
         })
     }
 
-    /// True where no rule's side is made by a later rule only. O(rules).
+    /// True where no rule's side is made by a later rule. O(rules).
     pub fn is_proper(&self) -> bool {
         self.improper_rule().is_none()
     }
@@ -257,7 +257,7 @@ impl Dictionary {
 pub struct ImproperRule {
     /// The rule with a side made too late.
     pub rule: MergeRule,
-    /// The first rule that makes this side; its priority is not before that of `rule`.
+    /// The last rule that makes this side; its priority is not before that of `rule`.
     pub maker: MergeRule,
 }
 
@@ -401,6 +401,19 @@ mod tests {
         let evidence = dictionary.improper_rule().expect("improper");
         assert_eq!((evidence.rule.left, evidence.rule.right), (3, 0));
         assert_eq!((evidence.maker.left, evidence.maker.right), (0, 1));
+    }
+
+    #[test]
+    fn of_several_rules_that_make_a_side_the_last_one_counts() {
+        // a+aa makes aaa in time for aa+aaa, aa+a does so too late: on aaaaa the semantics differ.
+        let vocabulary = letters(&[(0, "a"), (1, "aa"), (2, "aaa"), (3, "aaaaa")]);
+        let merges = [(0, 0), (0, 1), (1, 2), (1, 0)];
+        let dictionary = Dictionary::from_merges(vocabulary, merges).expect("valid");
+        let reference = crate::reference::Reference::new(&dictionary);
+        assert_eq!(reference.sentencepiece(b"aaaaa"), Some(alloc::vec![3]));
+        assert_eq!(reference.standard(b"aaaaa"), Some(alloc::vec![1, 2]));
+        let evidence = dictionary.improper_rule().expect("improper");
+        assert_eq!((evidence.maker.left, evidence.maker.right), (1, 0));
     }
 
     #[test]

@@ -202,9 +202,9 @@ embedded!(
 // that an output vector rarely grows (001 section 4.1); `cargo xtask bench bytes-per-token`
 // prints the measurements.
 #[cfg(any(feature = "gpt2", feature = "r50k_base", feature = "p50k_base"))]
-const GPT2_BYTES_PER_TOKEN: f32 = 1.5;
+const GPT2_BYTES_PER_TOKEN: f32 = 1.3;
 #[cfg(feature = "cl100k_base")]
-const CL100K_BYTES_PER_TOKEN: f32 = 2.2;
+const CL100K_BYTES_PER_TOKEN: f32 = 1.8;
 #[cfg(feature = "o200k_base")]
 const O200K_BYTES_PER_TOKEN: f32 = 2.9;
 

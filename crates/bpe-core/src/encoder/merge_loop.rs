@@ -16,6 +16,13 @@ pub(crate) type LastRule = Option<(TokenId, TokenId, Priority)>;
 /// the same; below some dozens of atoms a scan of the array beats the heap (docs/benchmarks).
 const SWEEP_AT_MOST: usize = 64;
 
+/// Spans of more atoms than this are merged window by window in [`MergeLoop::merge_windows`], where
+/// the dictionary is proper: what a window needs stays in a second-level cache.
+const WINDOW: usize = 1 << 13;
+
+/// How far a window reaches back into the one before.
+const OVERLAP: usize = 1 << 10;
+
 /// No pair, or a pair without a rule. Rules are fewer, see `Dictionary`.
 const NEVER: u32 = u32::MAX;
 
@@ -26,6 +33,21 @@ pub(crate) struct MergeLoop {
     pairs: Vec<Pair>,
     nodes: Vec<Node>,
     heap: BinaryHeap<Reverse<Entry>>,
+    /// Of each token that `heap_tail` left, where it ends among the atoms.
+    ends: Vec<usize>,
+    /// Scratch of the loop over windows.
+    windows: Windows,
+}
+
+/// What merging window by window remembers.
+#[derive(Debug, Clone, Default)]
+struct Windows {
+    atoms: Vec<TokenId>,
+    /// Of each token so far, where it ends among the atoms.
+    ends: Vec<usize>,
+    /// The tokens of the window, and where each ends.
+    tokens: Vec<TokenId>,
+    token_ends: Vec<usize>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -64,6 +86,80 @@ impl MergeLoop {
         } else {
             self.heap_tail(table, tokens, start)
         }
+    }
+
+    /// Merges `tokens[start..]` of a proper dictionary: as [`MergeLoop::merge_tail`], but long spans
+    /// window by window, so that the time an atom takes does not grow with the span.
+    pub(crate) fn merge_long_tail(
+        &mut self,
+        table: &PairTable,
+        tokens: &mut Vec<TokenId>,
+        start: usize,
+    ) {
+        if tokens.len() - start > 2 * WINDOW {
+            self.merge_windows(table, tokens, start, WINDOW, OVERLAP);
+        } else {
+            self.merge_tail(table, tokens, start);
+        }
+    }
+
+    /// Merges `tokens[start..]` in windows of `window` atoms that reach back over some `overlap`
+    /// atoms each, to an end of a token.
+    ///
+    /// Let the tokens so far be those of the atoms before `e`, and those of a window be those of the
+    /// atoms from `b < e` to `f`. If both hold the same token at the same place, then the first up to
+    /// it and the second after it are the tokens of the atoms before `f`: every token is canonical,
+    /// and every pair of neighbours stands side by side in one of the two, so is valid; and in a
+    /// proper dictionary that is all there is to a tokenization (docs/architecture.md, fact 3). Where
+    /// there is no such token, the span is merged as a whole.
+    fn merge_windows(
+        &mut self,
+        table: &PairTable,
+        tokens: &mut Vec<TokenId>,
+        start: usize,
+        window: usize,
+        overlap: usize,
+    ) {
+        let mut windows = core::mem::take(&mut self.windows);
+        windows.atoms.clear();
+        windows.atoms.extend_from_slice(&tokens[start..]);
+        windows.ends.clear();
+        tokens.truncate(start);
+        let count = windows.atoms.len();
+        let mut from = 0;
+        loop {
+            let to = count.min(from + window);
+            windows.tokens.clear();
+            windows.tokens.extend_from_slice(&windows.atoms[from..to]);
+            self.heap_tail(table, &mut windows.tokens, 0);
+            windows.token_ends.clear();
+            windows
+                .token_ends
+                .extend(self.ends.iter().map(|end| from + end));
+            if from > 0 && !windows.join(tokens, start, from) {
+                break;
+            }
+            if from == 0 {
+                tokens.extend_from_slice(&windows.tokens);
+                windows.ends.extend_from_slice(&windows.token_ends);
+            }
+            if to == count {
+                self.windows = windows;
+                return;
+            }
+            // The end of a token at some distance before the end of the window.
+            let target = to - overlap.min(to);
+            let before = windows.ends.partition_point(|&end| end <= target);
+            let next = before.checked_sub(1).map_or(0, |last| windows.ends[last]);
+            if next <= from {
+                break; // One token is as long as the window.
+            }
+            from = next;
+        }
+        tokens.truncate(start);
+        tokens.extend_from_slice(&windows.atoms);
+        self.windows = windows;
+        self.heap_tail(table, tokens, start);
     }
 
     /// Merges `tokens[start..]` by sweeping over an array of priorities. O(n) look-ups, O(n^2)
@@ -202,15 +298,50 @@ impl MergeLoop {
         }
 
         // The tokens that are left, moved together.
+        self.ends.clear();
         let mut from = 0;
         let mut to = start;
         while from < count {
             tokens[to] = tokens[start + from as usize];
             to += 1;
             from = nodes[from as usize].next;
+            self.ends.push(from as usize);
         }
         tokens.truncate(to);
         last
+    }
+}
+
+impl Windows {
+    /// Joins the window's tokens, whose first begins at atom `from`, to the tokens so far, at the
+    /// first token that both have at one place. False where there is none.
+    fn join(&mut self, tokens: &mut Vec<TokenId>, start: usize, from: usize) -> bool {
+        let first = self.ends.partition_point(|&end| end <= from);
+        let (mut so_far, mut of_window) = (first, 0);
+        let (mut so_far_start, mut window_start) = (from, from);
+        while so_far < self.ends.len() && of_window < self.tokens.len() {
+            let (end, window_end) = (self.ends[so_far], self.token_ends[of_window]);
+            if so_far_start == window_start
+                && end == window_end
+                && tokens[start + so_far] == self.tokens[of_window]
+            {
+                tokens.truncate(start + so_far + 1);
+                self.ends.truncate(so_far + 1);
+                tokens.extend_from_slice(&self.tokens[of_window + 1..]);
+                self.ends
+                    .extend_from_slice(&self.token_ends[of_window + 1..]);
+                return true;
+            }
+            if end <= window_end {
+                so_far += 1;
+                so_far_start = end;
+            }
+            if window_end <= end {
+                of_window += 1;
+                window_start = window_end;
+            }
+        }
+        false
     }
 }
 
@@ -240,6 +371,56 @@ mod tests {
                 let last = merge_loop.sweep_tail(&table, &mut swept, 1);
                 assert_eq!(merge_loop.heap_tail(&table, &mut heaped, 1), last);
                 assert_eq!(heaped, swept, "{atoms:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn windows_give_what_the_whole_gives_and_mostly_need_no_second_try() {
+        let mut state = 1_u64;
+        let mut random = |below: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        let mut merge_loop = MergeLoop::default();
+        for _ in 0..300 {
+            // A proper dictionary over two or three letters: sides are made by earlier rules.
+            let letters = 2 + random(2);
+            let mut tokens: Vec<Vec<u8>> =
+                (0..letters as u8).map(|letter| [letter].into()).collect();
+            let mut merges = Vec::new();
+            for _ in 0..random(14) {
+                let (left, right) = (random(tokens.len()), random(tokens.len()));
+                let product = [&tokens[left][..], &tokens[right]].concat();
+                if product.len() <= 6 && !tokens.contains(&product) {
+                    tokens.push(product);
+                    merges.push((left as u32, right as u32));
+                }
+            }
+            let vocabulary = Vocabulary::new((0..).zip(&tokens)).expect("distinct");
+            let dictionary = Dictionary::from_merges(vocabulary, merges).expect("valid");
+            let form = crate::CanonicalForm::new(&dictionary);
+            assert!(form.is_proper());
+            for _ in 0..20 {
+                let period = 1 + random(8);
+                let word: Vec<TokenId> = (0..period).map(|_| random(letters) as u32).collect();
+                let atoms: Vec<TokenId> = (0..random(120))
+                    .map(|at| match random(6) {
+                        0 => random(letters) as u32,
+                        _ => word[at % period],
+                    })
+                    .collect();
+                let mut whole = atoms.clone();
+                merge_loop.heap_tail(form.merges(), &mut whole, 0);
+                for (window, overlap) in [(7, 3), (12, 6), (30, 12), (40, 1)] {
+                    let mut joined = alloc::vec![9];
+                    joined.extend_from_slice(&atoms);
+                    merge_loop.merge_windows(form.merges(), &mut joined, 1, window, overlap);
+                    assert_eq!(joined[1..], whole, "{atoms:?}");
+                    assert_eq!(joined[0], 9);
+                }
             }
         }
     }

@@ -15,8 +15,9 @@ use crate::vocabulary::TokenId;
 /// O(n log n) for n atoms, whatever the span and the dictionary: a merge removes one node and adds
 /// two heap entries at most, and an entry whose tokens have changed since is dropped when it comes
 /// up. Some 28 bytes of scratch memory an atom. Spans of up to 64 atoms take the flat array of
-/// [`MergeHeap`](super::MergeHeap) instead, which is faster there. Useful always, which makes it the
-/// default.
+/// [`MergeHeap`](super::MergeHeap) instead, which is faster there; spans of more than 16,384 atoms of a
+/// proper dictionary are merged in windows that overlap, so that the time a byte takes stays flat.
+/// Useful always, which makes it the default.
 #[derive(Debug, Clone)]
 pub struct PriorityMerge {
     canonical: Arc<CanonicalForm>,
@@ -37,8 +38,12 @@ impl SpanEncoder for PriorityMerge {
     fn encode_span(&mut self, span: &[u8], tokens: &mut Vec<TokenId>) -> Result<(), EncodeError> {
         let start = tokens.len();
         self.canonical.append_atoms(span, tokens)?;
-        self.merge_loop
-            .merge_tail(self.canonical.merges(), tokens, start);
+        let merges = self.canonical.merges();
+        if self.canonical.is_proper() {
+            self.merge_loop.merge_long_tail(merges, tokens, start);
+        } else {
+            self.merge_loop.merge_tail(merges, tokens, start);
+        }
         Ok(())
     }
 
