@@ -1,11 +1,19 @@
 //! The embedded vocabularies, and which model uses which.
 
-use std::sync::Arc;
+#[cfg(any(
+    feature = "gpt2",
+    feature = "r50k_base",
+    feature = "p50k_base",
+    feature = "cl100k_base",
+    feature = "o200k_base"
+))]
+use {
+    crate::builder::TokenizerBuilder,
+    bpe_core::{CanonicalForm, ReadLimits},
+    bpe_lexers::Pattern,
+    std::sync::Arc,
+};
 
-use bpe_core::{CanonicalForm, ReadLimits};
-use bpe_lexers::Pattern;
-
-use crate::builder::TokenizerBuilder;
 use crate::error::LoadError;
 use crate::tokenizer::Tokenizer;
 

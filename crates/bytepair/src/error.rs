@@ -153,6 +153,8 @@ pub(crate) enum LoadKind {
         error: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The same, and it is something that a tokenizer may have and this crate does not do.
+    #[cfg_attr(not(feature = "tokenizer-json"), allow(dead_code))]
+    // Only that format asks for more.
     Unsupported {
         place: String,
         what: String,
@@ -177,6 +179,7 @@ impl LoadError {
         })
     }
 
+    #[cfg(feature = "tokenizer-json")]
     pub(crate) fn unsupported(place: impl Into<String>, what: impl Into<String>) -> Self {
         Self(LoadKind::Unsupported {
             place: place.into(),
