@@ -78,42 +78,38 @@ type Sides = (Vec<u8>, Vec<u8>);
 /// Calls `visit` for each list of `count` merges over the letters a and b, in every order, so that
 /// improper lists and lists with two rules of one product are among them.
 fn for_each_merge_list(count: usize, visit: &mut dyn FnMut(&[Sides])) {
-    fn products(
-        merges: &mut Vec<Sides>,
-        tokens: &BTreeSet<Vec<u8>>,
-        count: usize,
-        visit: &mut dyn FnMut(&[Sides]),
-    ) {
-        if merges.len() == count {
-            return permute(merges, 0, visit);
-        }
-        for left in tokens {
-            for right in tokens {
-                let merge = (left.clone(), right.clone());
-                // Ascending, so that each set is met once; the permutations follow.
-                if merges.last().is_some_and(|last| *last >= merge) {
-                    continue;
+    // Sets of merges whose sides are letters or products of other merges of the set.
+    let mut sets = BTreeSet::from([BTreeSet::<Sides>::new()]);
+    for _ in 0..count {
+        let mut larger = BTreeSet::new();
+        for set in &sets {
+            let mut tokens = BTreeSet::from([b"a".to_vec(), b"b".to_vec()]);
+            tokens.extend(set.iter().map(|(left, right)| [&left[..], right].concat()));
+            for left in &tokens {
+                for right in &tokens {
+                    let mut with_merge = set.clone();
+                    if with_merge.insert((left.clone(), right.clone())) {
+                        larger.insert(with_merge);
+                    }
                 }
-                let mut with_product = tokens.clone();
-                with_product.insert([&left[..], right].concat());
-                merges.push(merge);
-                products(merges, &with_product, count, visit);
-                merges.pop();
             }
         }
+        sets = larger;
     }
-    fn permute(merges: &mut Vec<Sides>, from: usize, visit: &mut dyn FnMut(&[Sides])) {
-        if from == merges.len() {
-            return visit(merges);
-        }
-        for index in from..merges.len() {
-            merges.swap(from, index);
-            permute(merges, from + 1, visit);
-            merges.swap(from, index);
-        }
+    for set in sets {
+        permute(&mut set.into_iter().collect(), 0, visit);
     }
-    let letters = BTreeSet::from([b"a".to_vec(), b"b".to_vec()]);
-    products(&mut Vec::new(), &letters, count, visit);
+}
+
+fn permute(merges: &mut Vec<Sides>, from: usize, visit: &mut dyn FnMut(&[Sides])) {
+    if from == merges.len() {
+        return visit(merges);
+    }
+    for index in from..merges.len() {
+        merges.swap(from, index);
+        permute(merges, from + 1, visit);
+        merges.swap(from, index);
+    }
 }
 
 /// The dictionary of a list of merges, its ids given in descending order of the tokens, so that no
