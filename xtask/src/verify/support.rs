@@ -187,16 +187,18 @@ pub(super) struct Stopwatch {
 
 impl Stopwatch {
     pub(super) fn start() -> Self {
+        // The clock is read first here and last below, so that no wait counts that it does not.
+        let start = Instant::now();
         Self {
+            start,
             waited: waited(),
-            start: Instant::now(),
         }
     }
 
     pub(super) fn seconds(&self) -> f64 {
-        let wall = self.start.elapsed().as_secs_f64();
         let waited = waited().saturating_sub(self.waited) as f64 / 1e9;
-        (wall - waited).max(wall / 100.0)
+        let wall = self.start.elapsed().as_secs_f64();
+        (wall - waited).max(0.0)
     }
 }
 
