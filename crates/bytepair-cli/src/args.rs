@@ -111,7 +111,7 @@ pub(crate) struct EncodeArgs {
     #[command(flatten)]
     pub(crate) specials: SpecialArgs,
 
-    /// One JSON object a file and line: {"file", "tokens", "offsets"}
+    /// One JSON object a file and line: {"file", "tokens", "offsets"}, with "error" where it fails
     #[arg(long)]
     pub(crate) json: bool,
 

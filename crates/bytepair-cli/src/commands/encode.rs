@@ -88,7 +88,9 @@ impl Job<'_> {
     }
 
     /// A JSON object on one line. The offsets stand behind all tokens, so they wait elsewhere while
-    /// these are written: in memory, and in a temporary file once they are many.
+    /// these are written: in memory, and in a temporary file once they are many. Where the input
+    /// fails, what was encoded before stays, and the object ends with the error, so that each line is
+    /// whole.
     fn json(&self, session: &mut Session<'_>, with_offsets: bool) -> Result<(), CliError> {
         let name = json_string(&self.input.name());
         write(session.stdout, format!("{{\"file\":{name},\"tokens\":["))?;
@@ -114,7 +116,7 @@ impl Job<'_> {
             separated.write(out, &tokens)?;
             spool.write_all(&offsets).map_err(spooling)
         };
-        session.for_each_block(self.input, self.cutter, self.threads, work, sink)?;
+        let encoded = session.for_each_block(self.input, self.cutter, self.threads, work, sink);
         write(session.stdout, "]")?;
         if with_offsets {
             write(session.stdout, ",\"offsets\":[")?;
@@ -130,7 +132,12 @@ impl Job<'_> {
             }
             write(session.stdout, "]")?;
         }
-        write(session.stdout, "}\n")
+        if let Some(message) = encoded.as_ref().err().and_then(CliError::message) {
+            let message = json_string(message);
+            write(session.stdout, format!(",\"error\":{message}"))?;
+        }
+        write(session.stdout, "}\n")?;
+        encoded
     }
 
     fn encode(&self, block: &Block) -> Result<Vec<TokenId>, CliError> {
@@ -250,6 +257,20 @@ mod tests {
                 assert!(message.contains("<|endoftext|>"), "{message}");
                 assert!(message.ends_with("(at byte 220)"), "{message}");
             }
+        }
+    }
+
+    #[test]
+    fn a_json_line_is_whole_where_the_input_fails() {
+        let text = "some words ".repeat(20) + "<|endoftext|> and more";
+        for options in [&["--json"][..], &["--json", "--offsets"]] {
+            let arguments = [&["encode", "--forbid-special"], options].concat();
+            let (output, result) = run_with(&arguments, text.as_bytes(), 30);
+            assert_eq!(result.expect_err("forbidden").exit_status(), 1);
+            let json: serde_json::Value = serde_json::from_slice(&output).expect("JSON");
+            let error = json["error"].as_str().expect("an error");
+            assert!(error.ends_with("(at byte 220)"), "{error}");
+            assert!(json["tokens"].is_array());
         }
     }
 }
