@@ -79,7 +79,7 @@ fn linear(settings: &Settings) -> Outcome {
                 // A ratio of one round is never taken: a disturbed small text would make it pass.
                 let (mut of_small, mut of_large) = (f64::INFINITY, f64::INFINITY);
                 let mut ratio = f64::INFINITY;
-                for round in 1..=10 {
+                for round in 1..=40 {
                     of_small = of_small.min(least(&tokenizer, &small, 3)?);
                     of_large = of_large.min(least(&tokenizer, &large, 3)?);
                     ratio = of_large / of_small;
