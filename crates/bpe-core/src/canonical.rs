@@ -99,6 +99,15 @@ impl CanonicalForm {
             };
         }
         form.index_merges();
+        form.improper_rule = form
+            .rules()
+            .filter_map(|rule| {
+                [rule.left, rule.right].into_iter().find_map(|side| {
+                    let maker = form.rule(side)?;
+                    (maker.priority >= rule.priority).then_some(ImproperRule { rule, maker })
+                })
+            })
+            .min_by_key(|evidence| evidence.rule.priority);
         form
     }
 
@@ -135,7 +144,7 @@ impl CanonicalForm {
             parts,
             merges: PairTable::new(0, [].into_iter()),
             whole_piece_lookup,
-            improper_rule: None,
+            improper_rule: None, // Sides stand before what they make.
         };
         form.index_merges();
         form
@@ -164,15 +173,6 @@ impl CanonicalForm {
         let is_made = |part: &&Part| part.priority < UNREACHABLE;
         let count = self.parts.iter().filter(is_made).count();
         self.merges = PairTable::new(count, self.rules());
-        self.improper_rule = self
-            .rules()
-            .filter_map(|rule| {
-                [rule.left, rule.right].into_iter().find_map(|side| {
-                    let maker = self.rule(side)?;
-                    (maker.priority >= rule.priority).then_some(ImproperRule { rule, maker })
-                })
-            })
-            .min_by_key(|evidence| evidence.rule.priority);
     }
 
     /// The tokens.
