@@ -15,7 +15,7 @@ use crate::vocabulary::TokenId;
 /// O(n log n) for n atoms, whatever the span and the dictionary: a merge removes one node and adds
 /// two heap entries at most, and an entry whose tokens have changed since is dropped when it comes
 /// up. Some 28 bytes of scratch memory an atom. Spans of up to 64 atoms take the flat array of
-/// [`MergeHeap`](super::MergeHeap) instead, which is faster there; spans of more than 16,384 atoms of a
+/// [`MergeHeap`](super::MergeHeap) instead; spans of more than 16,384 atoms of a
 /// proper dictionary are merged in windows that overlap, so that the time a byte takes stays flat.
 /// Useful always, which makes it the default.
 #[derive(Debug, Clone)]
