@@ -232,8 +232,17 @@ impl CanonicalForm {
     }
 
     /// The canonical rules, in the order of the ids of their products. O(tokens) in all.
-    pub fn rules(&self) -> impl Iterator<Item = MergeRule> {
-        self.vocabulary.iter().filter_map(|(id, _)| self.rule(id))
+    pub fn rules(&self) -> impl Iterator<Item = MergeRule> + Clone {
+        let made = |part: &Part| part.priority < UNREACHABLE;
+        let parts = self.parts.iter().enumerate();
+        parts
+            .filter(move |(_, part)| made(part))
+            .map(|(position, part)| MergeRule {
+                left: part.left,
+                right: part.right,
+                product: self.vocabulary.id_at(position),
+                priority: Priority(part.priority),
+            })
     }
 
     /// The tokens that merging their own bytes does not give, in ascending order.

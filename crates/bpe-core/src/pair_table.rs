@@ -38,7 +38,7 @@ struct Slot {
 impl PairTable {
     /// The table of `rules`, at most `count`. Of two rules for one pair the first counts; callers
     /// have none.
-    pub(crate) fn new(count: usize, rules: impl Iterator<Item = MergeRule>) -> Self {
+    pub(crate) fn new(count: usize, rules: impl Iterator<Item = MergeRule> + Clone) -> Self {
         // At most four fifths full, so that a probe is short; eight to sixteen filter bits a pair.
         let slots = (count + count / 4 + 1).next_power_of_two();
         let words = (count / 8 + 1).next_power_of_two();
@@ -54,10 +54,45 @@ impl PairTable {
             len: 0,
             hasher: RandomState::default(),
         };
-        for rule in rules.take(count) {
-            table.insert(rule);
-        }
+        table.fill(rules.take(count));
         table
+    }
+
+    /// Inserts `rules` part by part of the table, each of which fits a first-level cache: in the order
+    /// of the file nearly every insertion would wait for memory, and so would most of a load.
+    fn fill(&mut self, rules: impl Iterator<Item = MergeRule> + Clone) {
+        const PARTS_LOG: u32 = 8;
+        let mask = self.slots.len() - 1;
+        let shift = self.slots.len().ilog2().saturating_sub(PARTS_LOG);
+        let part = |table: &Self, rule: MergeRule| {
+            ((table.hash(rule.left, rule.right) >> 32) as usize & mask) >> shift
+        };
+        // A counting sort: it keeps the order of rules that share a part.
+        let mut ends = [0_usize; 1 << PARTS_LOG];
+        let mut total = 0;
+        for rule in rules.clone() {
+            ends[part(self, rule)] += 1;
+            total += 1;
+        }
+        let mut start = 0;
+        for end in &mut ends {
+            start += core::mem::replace(end, start);
+        }
+        let nothing = MergeRule {
+            left: 0,
+            right: 0,
+            product: 0,
+            priority: Priority(0),
+        };
+        let mut sorted = alloc::vec![nothing; total];
+        for rule in rules {
+            let next = &mut ends[part(self, rule)];
+            sorted[*next] = rule;
+            *next += 1;
+        }
+        for rule in sorted {
+            self.insert(rule);
+        }
     }
 
     /// Number of rules.
