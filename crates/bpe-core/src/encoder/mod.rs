@@ -207,7 +207,8 @@ enum Missing {
 }
 
 impl EncodeError {
-    pub(crate) fn missing_byte(byte: u8, offset: usize) -> Self {
+    /// For encoders of other crates: no token stands for `byte`, which is `offset` bytes from the start.
+    pub fn missing_byte(byte: u8, offset: usize) -> Self {
         let missing = Missing::Byte(byte);
         Self { offset, missing }
     }

@@ -1,0 +1,198 @@
+//! The tables that all histories and encoders of a dictionary share.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use bpe_core::{CanonicalForm, EncodeError, TokenId};
+
+use crate::error::{EngineError, Kind};
+use crate::forest::Forest;
+use crate::history::History;
+use crate::trie::{ROOT, Trie};
+use crate::units::{Characters, Missing};
+use crate::wide::Wide;
+
+/// Finds the last token of a text from the last tokens of its prefixes: what a [`History`] and an
+/// [`IncrementalEncoder`](crate::IncrementalEncoder) run on.
+///
+/// Immutable; a clone shares the tables.
+///
+/// ```
+/// use bpe_core::{CanonicalForm, Dictionary, Vocabulary};
+/// use bpe_incremental::LastTokenEngine;
+///
+/// let vocabulary = Vocabulary::new([(0, "a"), (1, "b"), (2, "c"), (3, "ab"), (4, "abc"), (5, "bc")])?;
+/// let dictionary = Dictionary::from_merges(vocabulary, [(0, 1), (3, 2), (1, 2)])?;
+/// let engine = LastTokenEngine::new(&CanonicalForm::new(&dictionary).into())?;
+///
+/// let mut history = engine.history();
+/// assert_eq!(history.push(b'a')?, 0); // a
+/// assert_eq!(history.push(b'b')?, 3); // ab
+/// assert_eq!(history.push(b'c')?, 4); // abc
+/// assert_eq!(history.push(b'b')?, 1); // abc b
+/// history.truncate(2);
+/// assert_eq!(history.tokens(2), [3]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct LastTokenEngine {
+    pub(crate) tables: Arc<Tables>,
+}
+
+/// What stands for the last token of a prefix. The layout says how: see [`Tables::number`].
+pub(crate) type Value = u32;
+
+/// The value of the empty prefix. No interval holds it, and it is not the greatest number, which the
+/// intervals of atoms end before.
+pub(crate) const EMPTY: Value = 0xFFFF_FF00;
+
+/// The most tokens that numbers are left for.
+const MOST_TOKENS: usize = 0xFFFF_0000;
+
+pub(crate) struct Tables {
+    pub(crate) canonical: Arc<CanonicalForm>,
+    /// `None` for dictionaries over bytes.
+    pub(crate) characters: Option<Characters>,
+    wide: Wide,
+    /// Ids and lengths by number: of tokens, then of the 256 fallback tokens, then of the unknown
+    /// token for 0 to 4 bytes.
+    ids: Vec<TokenId>,
+    lens: Vec<u32>,
+    /// Number of tokens.
+    count: u32,
+}
+
+impl LastTokenEngine {
+    /// The engine of a proper dictionary.
+    ///
+    /// Cost: O(B + n log n) for n tokens of B bytes in all.
+    ///
+    /// # Errors
+    ///
+    /// An improper dictionary ([`EngineError::is_improper`]); one over characters that has neither
+    /// an unknown token nor a fallback token for each byte, so that a text may have no tokens; and
+    /// one whose tokens have more than 2^32 different prefixes.
+    pub fn new(canonical: &Arc<CanonicalForm>) -> Result<Self, EngineError> {
+        let characters = Characters::new(canonical);
+        if characters.is_some() && !canonical.is_complete() {
+            return Err(EngineError(Kind::Incomplete));
+        }
+        let forest = Forest::new(canonical)?;
+        if forest.len() > MOST_TOKENS {
+            return Err(EngineError(Kind::TooLarge));
+        }
+        let trie = Trie::new(canonical.vocabulary(), &forest)?;
+        let (ids, lens) = by_number(canonical, &forest);
+        Ok(Self {
+            tables: Arc::new(Tables {
+                canonical: Arc::clone(canonical),
+                characters,
+                count: forest.len() as u32,
+                wide: Wide::new(&forest, trie),
+                ids,
+                lens,
+            }),
+        })
+    }
+
+    /// An empty history over this engine. O(1).
+    pub fn history(&self) -> History {
+        History::new(self.clone())
+    }
+
+    /// The dictionary.
+    pub fn canonical(&self) -> &Arc<CanonicalForm> {
+        &self.tables.canonical
+    }
+
+    /// Bytes of memory that the tables take, without the dictionary's own.
+    pub fn memory(&self) -> usize {
+        let tables = &*self.tables;
+        tables.wide.memory() + size_of_val(&tables.ids[..]) + size_of_val(&tables.lens[..])
+    }
+}
+
+impl Tables {
+    /// The state of the automaton before the first byte.
+    pub(crate) fn start(&self) -> u32 {
+        ROOT
+    }
+
+    /// The state and the value after `byte`; no value where no token ends there.
+    /// `history(k)` is the value of the text before the byte without its last k - 1 bytes.
+    #[inline]
+    pub(crate) fn push(
+        &self,
+        state: u32,
+        byte: u8,
+        history: impl Fn(usize) -> Value,
+    ) -> (u32, Option<Value>) {
+        self.wide.push(state, byte, history)
+    }
+
+    /// The value that stands for what is missing.
+    pub(crate) fn missing(&self, byte: u8, missing: &Missing) -> Value {
+        self.count
+            + match missing {
+                Missing::Fallback => u32::from(byte),
+                Missing::Unknown(len) => 256 + len,
+            }
+    }
+
+    /// The length of the longest suffix of the text that can be the beginning of a later token.
+    pub(crate) fn depth(&self, state: u32) -> usize {
+        self.wide.depth(state)
+    }
+
+    /// The id of the token that a value stands for, and how many bytes it has. `None` for the empty
+    /// prefix.
+    #[inline]
+    pub(crate) fn token(&self, value: Value) -> Option<(TokenId, usize)> {
+        let number = value as usize;
+        Some((*self.ids.get(number)?, *self.lens.get(number)? as usize))
+    }
+
+    /// Whether a value stands for an unknown token that its neighbours of the same kind join.
+    pub(crate) fn fuses(&self, value: Value) -> bool {
+        let fuses = |characters: &Characters| characters.fuses;
+        self.characters.as_ref().is_some_and(fuses) && value != EMPTY && value > self.count + 256
+    }
+
+    /// The error for a byte that no token stands for.
+    #[cold]
+    pub(crate) fn error(&self, byte: u8, offset: usize) -> EncodeError {
+        EncodeError::missing_byte(byte, offset)
+    }
+}
+
+fn by_number(canonical: &CanonicalForm, forest: &Forest) -> (Vec<TokenId>, Vec<u32>) {
+    let mut ids = alloc::vec![0; forest.len()];
+    let mut lens = alloc::vec![0; forest.len()];
+    for node in &forest.nodes {
+        ids[node.number as usize] = node.id;
+        lens[node.number as usize] = node.len;
+    }
+    if let bpe_core::Atoms::Characters { unknown, .. } = canonical.atoms() {
+        let unknown = unknown.unwrap_or(0); // Where there is none, every byte has a fallback.
+        for byte in 0..=255 {
+            let fallback = canonical.vocabulary().byte_fallback(byte);
+            ids.push(fallback.unwrap_or(unknown));
+            lens.push(1);
+        }
+        for len in 0..=4 {
+            ids.push(unknown);
+            lens.push(len);
+        }
+    }
+    (ids, lens)
+}
+
+impl fmt::Debug for LastTokenEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LastTokenEngine")
+            .field("canonical", &self.tables.canonical)
+            .field("memory", &self.memory())
+            .finish_non_exhaustive()
+    }
+}
