@@ -51,6 +51,7 @@ pub struct CanonicalForm {
     merges: PairTable,
     whole_piece_lookup: bool,
     improper_rule: Option<ImproperRule>,
+    is_reordered: bool,
 }
 
 /// Predecessor, successor and priority of a token; 12 bytes.
@@ -100,13 +101,7 @@ impl CanonicalForm {
         }
         form.index_merges();
         form.improper_rule = form
-            .rules()
-            .filter_map(|rule| {
-                [rule.left, rule.right].into_iter().find_map(|side| {
-                    let maker = form.rule(side)?;
-                    (maker.priority >= rule.priority).then_some(ImproperRule { rule, maker })
-                })
-            })
+            .improper_rules()
             .min_by_key(|evidence| evidence.rule.priority);
         form
     }
@@ -145,6 +140,7 @@ impl CanonicalForm {
             merges: PairTable::new(0, [].into_iter()),
             whole_piece_lookup,
             improper_rule: None, // Sides stand before what they make.
+            is_reordered: false,
         };
         form.index_merges();
         form
@@ -165,7 +161,30 @@ impl CanonicalForm {
             merges: PairTable::new(0, [].into_iter()),
             whole_piece_lookup: dictionary.whole_piece_lookup(),
             improper_rule: None,
+            is_reordered: false,
         }
+    }
+
+    /// This form with other priorities, of each token's rule by position: a proper order.
+    pub(crate) fn with_priorities(&self, priorities: &[u32]) -> Self {
+        let mut parts = self.parts.clone();
+        for (part, &priority) in parts.iter_mut().zip(priorities) {
+            if part.priority < UNREACHABLE {
+                part.priority = priority;
+            }
+        }
+        let mut form = Self {
+            vocabulary: Arc::clone(&self.vocabulary),
+            atoms: self.atoms,
+            byte_atoms: self.byte_atoms.clone(),
+            parts,
+            merges: PairTable::new(0, [].into_iter()),
+            whole_piece_lookup: self.whole_piece_lookup,
+            improper_rule: None,
+            is_reordered: true,
+        };
+        form.index_merges();
+        form
     }
 
     /// Fills in what follows from the parts.
@@ -263,10 +282,28 @@ impl CanonicalForm {
             let reason = match self.origin(rule.product)? {
                 TokenOrigin::Unreachable => DropReason::ProductUnreachable,
                 TokenOrigin::Atom => DropReason::ProductIsAtom,
-                TokenOrigin::Rule(kept) if kept == rule => return None,
+                // A form in another order has the rule with another priority.
+                TokenOrigin::Rule(kept) if (kept.left, kept.right) == (rule.left, rule.right) => {
+                    return None;
+                }
                 TokenOrigin::Rule(kept) => DropReason::MadeByAnotherRule(kept),
             };
             Some(DroppedRule { rule, reason })
+        })
+    }
+
+    /// The canonical rules with a side that a later one makes, in the order of the ids of their
+    /// products. O(tokens) in all.
+    pub fn improper_rules(&self) -> impl Iterator<Item = ImproperRule> {
+        self.rules().filter_map(|rule| {
+            [rule.left, rule.right].into_iter().find_map(|side| {
+                let maker = self.rule(side)?;
+                (maker.priority >= rule.priority).then_some(ImproperRule {
+                    rule,
+                    maker,
+                    only_later: true, // There is one rule a token.
+                })
+            })
         })
     }
 
@@ -280,6 +317,12 @@ impl CanonicalForm {
     /// SentencePiece semantics agree. O(1).
     pub fn is_proper(&self) -> bool {
         self.improper_rule.is_none()
+    }
+
+    /// True where the priorities are not those of the dictionary but an order that makes it proper
+    /// ([`CanonicalForm::properize`]). O(1).
+    pub fn is_reordered(&self) -> bool {
+        self.is_reordered
     }
 
     /// Whether every text has tokens: false where some byte is no token and, with

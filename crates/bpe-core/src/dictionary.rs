@@ -232,18 +232,48 @@ impl Dictionary {
     /// Rules that can never fire count here: a dictionary that is improper as listed is often
     /// proper once they are gone ([`CanonicalForm::improper_rule`](crate::CanonicalForm::improper_rule)).
     pub fn improper_rule(&self) -> Option<ImproperRule> {
-        let mut made_at = alloc::vec![None; self.vocabulary.len()];
-        for rule in &self.rules {
+        let makers = self.makers();
+        self.rules
+            .iter()
+            .find_map(|rule| self.improper(&makers, rule))
+    }
+
+    /// All rules, as listed, with a side that a later rule makes, in order. O(rules).
+    pub fn improper_rules(&self) -> Vec<ImproperRule> {
+        let makers = self.makers();
+        let rules = self.rules.iter();
+        rules
+            .filter_map(|rule| self.improper(&makers, rule))
+            .collect()
+    }
+
+    /// Of each token by position the indices of the first and the last rule that make it.
+    fn makers(&self) -> Vec<Option<(u32, u32)>> {
+        let mut makers = alloc::vec![None; self.vocabulary.len()];
+        for (index, rule) in (0_u32..).zip(&self.rules) {
             if let Some(position) = self.vocabulary.position_of(rule.product) {
-                made_at[position] = Some(*rule); // Of several makers the last is the evidence.
+                let (_, last) = makers[position].get_or_insert((index, index));
+                *last = index;
             }
         }
-        self.rules.iter().find_map(|rule| {
-            [rule.left, rule.right].into_iter().find_map(|side| {
-                let maker = made_at[self.vocabulary.position_of(side)?]?;
-                (maker.priority >= rule.priority).then_some(ImproperRule { rule: *rule, maker })
+        makers
+    }
+
+    fn improper(&self, makers: &[Option<(u32, u32)>], rule: &MergeRule) -> Option<ImproperRule> {
+        let evidence = |side| {
+            let (first, last) = makers[self.vocabulary.position_of(side)?]?;
+            let [first, maker] = [first, last].map(|index| self.rules[index as usize]);
+            (maker.priority >= rule.priority).then_some(ImproperRule {
+                rule: *rule,
+                maker,
+                only_later: first.priority >= rule.priority,
             })
-        })
+        };
+        let (left, right) = (evidence(rule.left), evidence(rule.right));
+        match (left, right) {
+            (Some(left), Some(right)) if right.only_later && !left.only_later => Some(right),
+            (left, right) => left.or(right),
+        }
     }
 
     /// True where no rule's side is made by a later rule. O(rules).
@@ -259,6 +289,8 @@ pub struct ImproperRule {
     pub rule: MergeRule,
     /// The last rule that makes this side; its priority is not before that of `rule`.
     pub maker: MergeRule,
+    /// Whether no earlier rule makes this side.
+    pub only_later: bool,
 }
 
 /// Of each token, by position, the longest other token that `spell`s a prefix of it. In the order of

@@ -45,7 +45,9 @@
 //! *Standard semantics* applies each rule once, in order, exhaustively, left to right. *SentencePiece
 //! semantics* always joins the neighbouring pair of best priority, the leftmost first; tiktoken and
 //! Hugging Face's `tokenizers` do this, and so do the encoders here. Both agree on a *proper*
-//! dictionary, in which no rule's side is made by a later rule ([`CanonicalForm::is_proper`]).
+//! dictionary, in which no rule's side is made by a later rule ([`CanonicalForm::is_proper`]). Most
+//! improper dictionaries have another order of their rules that is proper and gives the same tokens:
+//! [`CanonicalForm::properize`] finds it, [`Properization`] reports on it.
 //!
 //! This crate is about one span. What cuts a text into spans is another crate's business, and so is
 //! whole-piece look-up: a [`Dictionary`] carries the flag, the caller applies it once before the
@@ -79,6 +81,7 @@ pub mod encoder;
 pub mod gpt2;
 mod limits;
 mod pair_table;
+pub mod properize;
 pub mod reference;
 #[cfg(feature = "tiktoken")]
 pub mod tiktoken;
@@ -90,4 +93,5 @@ pub use compact::CompactError;
 pub use dictionary::{Atoms, Dictionary, DictionaryError, ImproperRule, MergeRule, Priority};
 pub use encoder::{Algorithm, EncodeError, EncoderError, SpanEncoder};
 pub use limits::ReadLimits;
+pub use properize::{NotProperizable, Properization};
 pub use vocabulary::{DecodeError, TokenId, Vocabulary, VocabularyError};
