@@ -43,6 +43,8 @@ pub(crate) struct Classes {
     pub(crate) number: CharSet,
     /// `\p{M}`
     pub(crate) mark: CharSet,
+    /// `[\p{P}\p{S}]`
+    pub(crate) symbol: CharSet,
     /// `\s`
     pub(crate) white: CharSet,
     /// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`
@@ -59,6 +61,7 @@ impl Classes {
             letter: CharSet::parse(r"\p{L}"),
             number: CharSet::parse(r"\p{N}"),
             mark: CharSet::parse(r"\p{M}"),
+            symbol: CharSet::parse(r"[\p{P}\p{S}]"),
             white: CharSet::parse(r"\s"),
             upper: CharSet::parse(r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"),
             lower: CharSet::parse(r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"),

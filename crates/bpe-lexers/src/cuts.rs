@@ -131,6 +131,9 @@ fn is_cut(family: Family, a: Class, b: Class) -> bool {
     use Class::{Letter, Mark, Newline, Number, Other, Slash, White};
     let gpt2 = family == Family::Gpt2;
     let o200k = family == Family::O200k;
+    if !gpt2 && !o200k && family != Family::Cl100k {
+        return false;
+    }
     match (a, b) {
         (Letter | Number, White | Newline) => true,
         (Other | Mark | Slash, White) => true,

@@ -10,6 +10,35 @@ const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]
 /// The published spelling, without possessive quantifiers, of cl100k (and Llama 3).
 const CL100K: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
+/// tiktoken 0.14's spelling of cl100k. The pieces differ where a text ends in a newline and blanks:
+/// `\s++$` comes before the branch that takes newlines.
+const CL100K_OF_TIKTOKEN: &str = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s";
+
+/// The spelling of Qwen2, Qwen2.5 and Qwen3.
+const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+
+/// The spelling of Mistral's tekken.
+const TEKKEN: &str = concat!(
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+",
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*",
+    r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+);
+
+/// Numbers in groups of three: the first stage of deepseek_v3.
+const DIGIT_GROUPS: &str = r"\p{N}{1,3}";
+
+/// Each number alone.
+const SINGLE_DIGITS: &str = r"\p{N}";
+
+/// Han characters and kana: the second stage of deepseek_v3.
+const HAN_AND_KANA: &str = "[\u{4E00}-\u{9FA5}\u{3040}-\u{309F}\u{30A0}-\u{30FF}]+";
+
+/// The third stage of deepseek_v3. (In its file the newlines stand as themselves.)
+const DEEPSEEK_V3: &str = concat!(
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+",
+    "| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
+);
+
 /// The published spelling of o200k.
 const O200K: &str = concat!(
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
@@ -47,14 +76,75 @@ pub enum Family {
     Gpt2,
     /// cl100k, and Llama 3, which took it over.
     Cl100k,
-    /// o200k.
+    /// cl100k as tiktoken 0.14 spells it: other pieces where a text ends in a newline and blanks,
+    /// with the same tokens.
+    Cl100kOfTiktoken,
+    /// o200k, and gpt-oss.
     O200k,
+    /// Qwen2 and Qwen3: cl100k with each number alone.
+    Qwen2,
+    /// Mistral's tekken: o200k without contractions and with each number alone.
+    Tekken,
+    /// Numbers in groups of three at most; what stands between them is a gap.
+    DigitGroups,
+    /// Each number alone; what stands between them is a gap.
+    SingleDigits,
+    /// Runs of Han characters and kana, the second stage of deepseek_v3.
+    HanAndKana,
+    /// The third stage of deepseek_v3. It matches no number and no control character.
+    DeepseekV3,
+}
+
+impl Family {
+    /// All families.
+    pub const ALL: [Self; 10] = [
+        Self::Gpt2,
+        Self::Cl100k,
+        Self::Cl100kOfTiktoken,
+        Self::O200k,
+        Self::Qwen2,
+        Self::Tekken,
+        Self::DigitGroups,
+        Self::SingleDigits,
+        Self::HanAndKana,
+        Self::DeepseekV3,
+    ];
+
+    /// Returns the spelling that defines the family.
+    fn spelling(self) -> &'static str {
+        match self {
+            Self::Gpt2 => GPT2,
+            Self::Cl100k => CL100K,
+            Self::Cl100kOfTiktoken => CL100K_OF_TIKTOKEN,
+            Self::O200k => O200K,
+            Self::Qwen2 => QWEN2,
+            Self::Tekken => TEKKEN,
+            Self::DigitGroups => DIGIT_GROUPS,
+            Self::SingleDigits => SINGLE_DIGITS,
+            Self::HanAndKana => HAN_AND_KANA,
+            Self::DeepseekV3 => DEEPSEEK_V3,
+        }
+    }
+
+    /// Returns whether the matches of the pattern cover every text, so that it makes no
+    /// [gap](crate::Label::Gap).
+    pub fn covers_every_text(self) -> bool {
+        match self {
+            Self::Gpt2
+            | Self::Cl100k
+            | Self::Cl100kOfTiktoken
+            | Self::O200k
+            | Self::Qwen2
+            | Self::Tekken => true,
+            Self::DigitGroups | Self::SingleDigits | Self::HanAndKana | Self::DeepseekV3 => false,
+        }
+    }
 }
 
 impl Pattern {
     /// Returns the pattern of gpt2, r50k_base, p50k_base and p50k_edit.
     pub fn gpt2() -> Self {
-        Self::new(GPT2)
+        Self::of_family(Family::Gpt2)
     }
 
     /// Returns the pattern of cl100k_base.
@@ -62,23 +152,48 @@ impl Pattern {
     /// This is the published spelling. tiktoken has used others since, which give the same
     /// tokens but cut a text that ends in a newline and blanks into other pieces.
     pub fn cl100k() -> Self {
-        Self::new(CL100K)
+        Self::of_family(Family::Cl100k)
     }
 
     /// Returns the pattern of o200k_base and o200k_harmony.
     pub fn o200k() -> Self {
-        Self::new(O200K)
+        Self::of_family(Family::O200k)
     }
 
-    /// Returns the pattern of the encoding `name`, one of `gpt2`, `r50k`, `p50k`, `cl100k` and
-    /// `o200k`.
-    pub fn by_name(name: &str) -> Option<Self> {
-        match name {
-            "gpt2" | "r50k" | "p50k" => Some(Self::gpt2()),
-            "cl100k" => Some(Self::cl100k()),
-            "o200k" => Some(Self::o200k()),
-            _ => None,
+    /// Returns the pattern of a family, in the spelling that defines it.
+    pub fn of_family(family: Family) -> Self {
+        Self {
+            source: Arc::from(family.spelling()),
+            family: Some(family),
         }
+    }
+
+    /// Returns the three patterns of deepseek_v3, in the order in which they cut.
+    pub fn deepseek_v3() -> [Self; 3] {
+        [Family::DigitGroups, Family::HanAndKana, Family::DeepseekV3].map(Self::of_family)
+    }
+
+    /// Returns the pattern of the encoding or model `name`: one of `gpt2`, `r50k`, `p50k`,
+    /// `cl100k`, `llama3`, `o200k`, `gptoss`, `qwen2`, `qwen3` and `tekken`; or one of the parts
+    /// that several patterns in sequence are made of, `digit_groups` and `single_digits`.
+    ///
+    /// ```
+    /// use bpe_lexers::{Family, Pattern};
+    ///
+    /// assert_eq!(Pattern::by_name("llama3"), Some(Pattern::cl100k()));
+    /// ```
+    pub fn by_name(name: &str) -> Option<Self> {
+        let family = match name {
+            "gpt2" | "r50k" | "p50k" => Family::Gpt2,
+            "cl100k" | "llama3" => Family::Cl100k,
+            "o200k" | "gptoss" => Family::O200k,
+            "qwen2" | "qwen3" => Family::Qwen2,
+            "tekken" => Family::Tekken,
+            "digit_groups" => Family::DigitGroups,
+            "single_digits" => Family::SingleDigits,
+            _ => return None,
+        };
+        Some(Self::of_family(family))
     }
 
     /// Returns the pattern spelt `source`; the exact spelling of a known family is recognised.
@@ -87,15 +202,12 @@ impl Pattern {
     /// fancy-regex takes, [`AutomataLexer`](crate::AutomataLexer) what regex-syntax takes, and
     /// where they take the same they mean the same.
     pub fn new(source: &str) -> Self {
-        let family = match source {
-            GPT2 => Some(Family::Gpt2),
-            CL100K => Some(Family::Cl100k),
-            O200K => Some(Family::O200k),
-            _ => None,
-        };
+        let known = Family::ALL
+            .into_iter()
+            .find(|family| family.spelling() == source);
         Self {
             source: Arc::from(source),
-            family,
+            family: known,
         }
     }
 

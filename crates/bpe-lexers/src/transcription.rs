@@ -32,7 +32,7 @@ impl TranscribedLexer {
     /// The pattern is none of the known ones.
     pub fn new(pattern: &Pattern) -> Result<Self, PatternError> {
         let family = pattern.family().ok_or_else(|| {
-            PatternError::unsupported("transcription", "it knows gpt2, cl100k and o200k only")
+            PatternError::unsupported("transcription", "it knows the families only")
         })?;
         Ok(Self {
             classes: Classes::get(),
@@ -56,23 +56,31 @@ impl Lexer for TranscribedLexer {
         segment: &str,
         start: usize,
     ) -> Result<Option<Range<usize>>, LexError> {
-        let start = to_boundary(segment, start);
-        if start >= segment.len() {
-            return Ok(None);
-        }
-        let at = At {
+        let mut at = At {
             classes: self.classes,
             segment,
-            start,
+            start: to_boundary(segment, start),
         };
-        let end = match self.family {
-            Family::Gpt2 => gpt2(at),
-            Family::Cl100k => cl100k(at),
-            Family::O200k => o200k(at),
-        };
-        // Every character is white space, a letter, a number or none of them, so some branch
-        // of each pattern always matches.
-        Ok(end.map(|end| start..end))
+        // Patterns that do not match here are tried one character later.
+        while let Some(character) = at.char() {
+            let end = match self.family {
+                Family::Gpt2 => gpt2(at),
+                Family::Cl100k => cl100k(at),
+                Family::Cl100kOfTiktoken => cl100k_of_tiktoken(at),
+                Family::O200k => o200k(at),
+                Family::Qwen2 => qwen2(at),
+                Family::Tekken => tekken(at),
+                Family::DigitGroups => up_to_three_numbers(at),
+                Family::SingleDigits => one_number(at),
+                Family::HanAndKana => at.some(is_han_or_kana),
+                Family::DeepseekV3 => deepseek_v3(at),
+            };
+            if let Some(end) = end {
+                return Ok(Some(at.start..end));
+            }
+            at = at.after(character);
+        }
+        Ok(None)
     }
 
     fn clone_box(&self) -> Box<dyn Lexer> {
@@ -101,11 +109,70 @@ fn cl100k(at: At<'_>) -> Option<usize> {
         .or_else(|| white_space(at))
 }
 
+/// `'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`
+fn cl100k_of_tiktoken(at: At<'_>) -> Option<usize> {
+    contraction_in_any_case(at)
+        // No letter is a prefix, so the prefix has nothing to give back.
+        .or_else(|| prefix_and_letters(at))
+        .or_else(|| up_to_three_numbers(at))
+        .or_else(|| blank_and_others_and(at, is_newline))
+        .or_else(|| white_space(at).filter(|&end| end == at.segment.len()))
+        // `\s*[\r\n]` takes all white space up to the last newline, as `\s*[\r\n]+` does.
+        .or_else(|| newlines(at))
+        .or_else(|| white_space_before_white_space(at))
+        .or_else(|| {
+            at.char()
+                .filter(|&c| at.is_white(c))
+                .map(|c| at.after(c).start)
+        })
+}
+
+/// `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+fn qwen2(at: At<'_>) -> Option<usize> {
+    contraction_in_any_case(at)
+        .or_else(|| prefix_and_letters(at))
+        .or_else(|| one_number(at))
+        .or_else(|| blank_and_others_and(at, is_newline))
+        .or_else(|| newlines(at))
+        .or_else(|| white_space_before_white_space(at))
+        .or_else(|| white_space(at))
+}
+
+/// The two word branches without contractions, then
+/// `\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+fn tekken(at: At<'_>) -> Option<usize> {
+    word_that_ends_in_lower_case(at, At::without_contraction)
+        .or_else(|| word_that_starts_in_upper_case(at, At::without_contraction))
+        .or_else(|| one_number(at))
+        .or_else(|| blank_and_others_and(at, |c| is_newline(c) || c == '/'))
+        .or_else(|| newlines(at))
+        .or_else(|| white_space_before_white_space(at))
+        .or_else(|| white_space(at))
+}
+
+/// ``[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+``
+fn deepseek_v3(at: At<'_>) -> Option<usize> {
+    ascii_punctuation_and_letters(at)
+        .or_else(|| {
+            let is_word = |c| at.is_letter(c) || at.is_mark(c);
+            let is_prefix = |c| !is_newline(c) && !at.is_letter(c) && !at.is_symbol(c);
+            with_and_without(at, is_prefix, |at| at.some(is_word))
+        })
+        .or_else(|| {
+            let symbols = |at: At<'_>| at.some(|c| at.is_symbol(c));
+            let end = with_and_without(at, |c| c == ' ', symbols)?;
+            Some(at.moved_to(end).any(is_newline))
+        })
+        .or_else(|| newlines(at))
+        .or_else(|| white_space_before_white_space(at))
+        .or_else(|| white_space(at))
+}
+
 /// The two word branches, then
 /// `\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 fn o200k(at: At<'_>) -> Option<usize> {
-    word_that_ends_in_lower_case(at)
-        .or_else(|| word_that_starts_in_upper_case(at))
+    word_that_ends_in_lower_case(at, At::with_contraction)
+        .or_else(|| word_that_starts_in_upper_case(at, At::with_contraction))
         .or_else(|| up_to_three_numbers(at))
         .or_else(|| blank_and_others_and(at, |c| is_newline(c) || c == '/'))
         .or_else(|| newlines(at))
@@ -166,7 +233,10 @@ fn prefix_and_letters(at: At<'_>) -> Option<usize> {
 }
 
 /// `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?`
-fn word_that_ends_in_lower_case(at: At<'_>) -> Option<usize> {
+fn word_that_ends_in_lower_case<'t>(
+    at: At<'t>,
+    and_then: impl Fn(At<'t>) -> usize,
+) -> Option<usize> {
     with_and_without(
         at,
         |c| at.is_prefix(c),
@@ -175,7 +245,7 @@ fn word_that_ends_in_lower_case(at: At<'_>) -> Option<usize> {
             let mut middle = at.any(|c| at.is_upper(c));
             loop {
                 if let Some(end) = at.moved_to(middle).some(|c| at.is_lower(c)) {
-                    return Some(at.moved_to(end).with_contraction());
+                    return Some(and_then(at.moved_to(end)));
                 }
                 middle = at.before(middle)?;
             }
@@ -184,7 +254,10 @@ fn word_that_ends_in_lower_case(at: At<'_>) -> Option<usize> {
 }
 
 /// `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?`
-fn word_that_starts_in_upper_case(at: At<'_>) -> Option<usize> {
+fn word_that_starts_in_upper_case<'t>(
+    at: At<'t>,
+    and_then: impl Fn(At<'t>) -> usize,
+) -> Option<usize> {
     with_and_without(
         at,
         |c| at.is_prefix(c),
@@ -193,7 +266,7 @@ fn word_that_starts_in_upper_case(at: At<'_>) -> Option<usize> {
             // upper-case part gives nothing back.
             let middle = at.some(|c| at.is_upper(c))?;
             let end = at.moved_to(middle).any(|c| at.is_lower(c));
-            Some(at.moved_to(end).with_contraction())
+            Some(and_then(at.moved_to(end)))
         },
     )
 }
@@ -208,6 +281,18 @@ fn up_to_three_numbers(at: At<'_>) -> Option<usize> {
         }
     }
     (position.start > at.start).then_some(position.start)
+}
+
+/// `\p{N}`
+fn one_number(at: At<'_>) -> Option<usize> {
+    let number = at.char().filter(|&c| at.is_number(c))?;
+    Some(at.after(number).start)
+}
+
+/// ``[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+``
+fn ascii_punctuation_and_letters(at: At<'_>) -> Option<usize> {
+    let punctuation = at.char().filter(char::is_ascii_punctuation)?;
+    at.after(punctuation).some(|c| c.is_ascii_alphabetic())
 }
 
 /// `\s*[\r\n]+`
@@ -266,6 +351,10 @@ fn fold(character: char) -> char {
     }
 }
 
+fn is_han_or_kana(character: char) -> bool {
+    matches!(character, '\u{4E00}'..='\u{9FA5}' | '\u{3040}'..='\u{309F}' | '\u{30A0}'..='\u{30FF}')
+}
+
 fn is_newline(character: char) -> bool {
     character == '\r' || character == '\n'
 }
@@ -320,6 +409,21 @@ impl<'t> At<'t> {
     /// The end of a contraction that stands here, or this place.
     fn with_contraction(self) -> usize {
         contraction_in_any_case(self).unwrap_or(self.start)
+    }
+
+    /// This place: the branch of a word without what may follow it in o200k.
+    fn without_contraction(self) -> usize {
+        self.start
+    }
+
+    /// `\p{M}`
+    fn is_mark(self, character: char) -> bool {
+        self.classes.mark.contains(character)
+    }
+
+    /// `[\p{P}\p{S}]`
+    fn is_symbol(self, character: char) -> bool {
+        self.classes.symbol.contains(character)
     }
 
     fn is_letter(self, character: char) -> bool {

@@ -122,7 +122,7 @@ fn known_spellings_are_recognised_and_others_are_not() {
 #[test]
 fn the_transcription_refuses_patterns_that_it_does_not_know() {
     let Err(error) = lexer(&Pattern::new("a+"), Engine::Transcription) else {
-        panic!("it knows three patterns");
+        panic!("it knows no such pattern");
     };
     assert!(error.is_unsupported() && !error.is_syntax());
 }

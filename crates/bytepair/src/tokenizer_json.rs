@@ -533,8 +533,9 @@ fn split_pattern(place: &str, step: &Value) -> Result<Pattern, LoadError> {
     let behavior = step["behavior"]
         .as_str()
         .ok_or(malformed(place, "behavior"))?;
-    // The known patterns match every character.
-    let covers_all = pattern.family().is_some();
+    let covers_all = pattern
+        .family()
+        .is_some_and(|family| family.covers_every_text());
     match (behavior, invert) {
         ("Isolated", _) => Ok(pattern),
         ("Removed", true) if covers_all => Ok(pattern),
