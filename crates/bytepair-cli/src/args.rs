@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Vocab(VocabArgs),
     /// Compare the tokens of two encodings on a text, and show where they differ
     Compare(CompareArgs),
+    /// Learn a vocabulary from texts
+    Train(TrainArgs),
     /// Print a script that completes commands and options in a shell
     Completions(CompletionsArgs),
 }
@@ -235,6 +237,63 @@ pub(crate) struct CompareArgs {
 
     #[command(flatten)]
     pub(crate) tokenizer: TokenizerArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = help::TRAIN)]
+pub(crate) struct TrainArgs {
+    #[command(flatten)]
+    pub(crate) files: FilesArgs,
+
+    /// Number of tokens: 256 bytes, merges and special tokens
+    #[arg(long, value_name = "N", default_value_t = 32_000)]
+    pub(crate) vocab_size: u32,
+
+    /// Where words end: gpt2, cl100k, o200k, or a regular expression
+    #[arg(long, value_name = "PATTERN", default_value = "o200k")]
+    pub(crate) pattern: String,
+
+    /// A special token: text that is no word, with an id behind the others; can be given several times
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) special_token: Vec<String>,
+
+    /// Which of several pairs that are equally frequent is merged first
+    #[arg(long, value_name = "RULE", default_value = "lexicographic")]
+    pub(crate) ties: TiesArg,
+
+    /// Merge no pair that occurs less often
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) min_frequency: u64,
+
+    /// Learn no token of more bytes
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) longest_token: Option<usize>,
+
+    /// Add the word counts of this file, which --save-counts wrote; can be given several times. Texts
+    /// are then read only where files are given
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) counts: Vec<PathBuf>,
+
+    /// Write all word counts to this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) save_counts: Option<PathBuf>,
+
+    /// Where the vocabulary goes: a file that ends in .json (tokenizer.json) or .tiktoken, or a folder
+    /// for vocab.json and merges.txt
+    #[arg(short, long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) out: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) threads: ThreadsArgs,
+}
+
+/// See `bpe_train::Ties`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum TiesArg {
+    /// The pair whose bytes come first in the alphabet
+    Lexicographic,
+    /// The pair of the oldest tokens, as in Hugging Face's tokenizers
+    Huggingface,
 }
 
 #[derive(Debug, Args)]

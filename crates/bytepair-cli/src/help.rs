@@ -115,6 +115,17 @@ Examples:
 
   bytepair compare --encoding o200k_base --with gpt2 --json notes.txt";
 
+pub(crate) const TRAIN: &str = "\
+The pair of neighbouring tokens that occurs most often becomes a token, again and again. What is
+learned does not depend on the order of the files or the number of threads. Words that were counted on
+several machines can be added up: each writes --save-counts, and one reads them all with --counts.
+
+Examples:
+  bytepair train --vocab-size 32000 --out tokenizer.json corpus.txt
+  bytepair train --pattern gpt2 --ties huggingface --special-token '<|end|>' --out gpt2/ *.txt
+  bytepair train --save-counts part1.counts --out part1.tiktoken part1.txt
+  bytepair train --counts part1.counts --counts part2.counts --out all.tiktoken";
+
 pub(crate) const COMPLETIONS: &str = "\
 Examples:
   bytepair completions bash > ~/.local/share/bash-completion/completions/bytepair

@@ -141,7 +141,7 @@ fn load_file(path: &Path, args: &TokenizerArgs) -> Result<Tokenizer, CliError> {
 }
 
 /// The pattern of this name, or the regular expression.
-fn pattern(text: &str) -> Result<Pattern, CliError> {
+pub(crate) fn pattern(text: &str) -> Result<Pattern, CliError> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     match Pattern::by_name(text) {
         Some(pattern) => Ok(pattern),

@@ -49,6 +49,8 @@ mod tokenizer;
 #[cfg(feature = "tokenizer-json")]
 pub mod tokenizer_json;
 mod worker;
+#[cfg(feature = "tokenizer-json")]
+mod write;
 
 pub use bpe_core::{
     Algorithm, CanonicalForm, DecodeError, Dictionary, ReadLimits, SpanEncoder, TokenId, Vocabulary,
@@ -64,3 +66,5 @@ pub use offsets::Encoding;
 pub use specials::Specials;
 pub use tokenizer::Tokenizer;
 pub use worker::Worker;
+#[cfg(feature = "tokenizer-json")]
+pub use write::SaveError;

@@ -5,6 +5,7 @@ mod count;
 mod decode;
 mod encode;
 mod show;
+mod train;
 mod vocab;
 
 use clap::CommandFactory;
@@ -23,6 +24,7 @@ pub(crate) fn run(command: &Command, session: &mut Session<'_>) -> Result<(), Cl
         Command::Show(args) => show::run(args, session),
         Command::Vocab(args) => vocab::run(args, session),
         Command::Compare(args) => compare::run(args, session),
+        Command::Train(args) => train::run(args, session),
         Command::Completions(args) => completions(args, session),
     }
 }
