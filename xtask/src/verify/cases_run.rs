@@ -15,9 +15,7 @@ use super::support::{ensure, equal_ids, lcg, pattern_of, text_of};
 pub(super) fn run(case: &Value, tokenizers: &mut Tokenizers) -> Result<Done, String> {
     let op = text(case, "op")?;
     match op {
-        "train" | "train_property" => {
-            return Ok(Done::Skipped("training is not there yet".to_owned()));
-        }
+        "train" | "train_property" => return super::training::run_case(case),
         "load" => return run_load(case),
         _ => {}
     }
@@ -54,42 +52,9 @@ fn numbers<T: TryFrom<u64>>(value: &Value) -> Result<Vec<T>, String> {
 
 /// The text of a case, made by its rule if it has one, after a check of its sum.
 fn text_of_case(case: &Value) -> Result<String, String> {
-    let rule = &case["gen"];
-    let made = if let Some(text) = case["text"].as_str() {
-        text.to_owned()
-    } else {
-        let part = |name: &str| rule[name].as_str().unwrap_or_default();
-        let number = |name: &str| rule[name].as_u64().ok_or_else(|| format!("gen: no {name}"));
-        match text(rule, "rule")? {
-            "repeat" => [
-                part("prefix"),
-                &part("unit").repeat(number("n")? as usize),
-                part("suffix"),
-            ]
-            .concat(),
-            "lcg" => {
-                let items = rule["items"].as_array().ok_or("gen: no items")?;
-                let mut state = number("seed")?;
-                let mut made = String::new();
-                for _ in 0..number("n")? {
-                    state = lcg(state);
-                    let item = &items[(state >> 33) as usize % items.len()];
-                    made.push_str(item.as_str().ok_or("gen: an item that is no text")?);
-                }
-                made
-            }
-            "codepoints" => {
-                let points = number("from")? as u32..=number("to")? as u32;
-                points
-                    .filter_map(char::from_u32)
-                    .map(|point| format!("{point}{}", part("sep")))
-                    .collect()
-            }
-            "ramp" => (1..=number("n")?)
-                .map(|count| part("unit").repeat(count as usize) + part("sep"))
-                .collect(),
-            other => return Err(format!("gen: rule {other}")),
-        }
+    let made = match case["text"].as_str() {
+        Some(text) => text.to_owned(),
+        None => generated(&case["gen"])?,
     };
     if let Some(bytes) = case["text_bytes"].as_u64() {
         ensure(made.len() as u64 == bytes, || {
@@ -102,6 +67,42 @@ fn text_of_case(case: &Value) -> Result<String, String> {
         })?;
     }
     Ok(made)
+}
+
+/// The text that a rule makes.
+pub(super) fn generated(rule: &Value) -> Result<String, String> {
+    let part = |name: &str| rule[name].as_str().unwrap_or_default();
+    let number = |name: &str| rule[name].as_u64().ok_or_else(|| format!("gen: no {name}"));
+    Ok(match text(rule, "rule")? {
+        "repeat" => [
+            part("prefix"),
+            &part("unit").repeat(number("n")? as usize),
+            part("suffix"),
+        ]
+        .concat(),
+        "lcg" => {
+            let items = rule["items"].as_array().ok_or("gen: no items")?;
+            let mut state = number("seed")?;
+            let mut made = String::new();
+            for _ in 0..number("n")? {
+                state = lcg(state);
+                let item = &items[(state >> 33) as usize % items.len()];
+                made.push_str(item.as_str().ok_or("gen: an item that is no text")?);
+            }
+            made
+        }
+        "codepoints" => {
+            let points = number("from")? as u32..=number("to")? as u32;
+            points
+                .filter_map(char::from_u32)
+                .map(|point| format!("{point}{}", part("sep")))
+                .collect()
+        }
+        "ramp" => (1..=number("n")?)
+            .map(|count| part("unit").repeat(count as usize) + part("sep"))
+            .collect(),
+        other => return Err(format!("gen: rule {other}")),
+    })
 }
 
 fn sha256(bytes: &[u8]) -> String {

@@ -18,6 +18,7 @@ mod specials;
 mod streams;
 mod support;
 mod time;
+mod training;
 mod vocabularies;
 
 use std::path::{Path, PathBuf};
@@ -79,6 +80,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     decoding::check(&mut claims);
     streams::check(&mut claims);
     specials::check(&mut claims);
+    training::check(&mut claims);
     cases::check(&mut claims);
     loaders::check(&mut claims);
     models::check(&mut claims);
