@@ -5,6 +5,7 @@ mod corpora;
 mod divan_text;
 mod load;
 mod matrix;
+mod train;
 mod worst;
 
 use std::ffi::OsString;
@@ -37,6 +38,8 @@ enum Command {
     BytesPerToken(bytes_per_token::Arguments),
     /// Time until ready, resident memory and file size of each embedded encoding.
     Load(load::Arguments),
+    /// Every training algorithm, at five numbers of merges: time and memory.
+    Train(train::Arguments),
     /// The worst inputs with the default engines; fails beyond 2 seconds.
     Worst(worst::Arguments),
 }
@@ -53,6 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         }
         Command::BytesPerToken(arguments) => bytes_per_token::run(arguments),
         Command::Load(arguments) => load::run(arguments),
+        Command::Train(arguments) => train::run(arguments),
         Command::Worst(arguments) => worst::run(arguments),
     };
     match done {

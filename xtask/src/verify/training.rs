@@ -14,6 +14,7 @@ use super::support::{Corpus, Random, Stopwatch, ensure, parallel, text_of};
 use super::{Checked, Claims};
 
 type Merge = (Vec<u8>, Vec<u8>, u64);
+type Sides = (Vec<u8>, Vec<u8>);
 
 pub(super) fn check(claims: &mut Claims) {
     claims.check(
@@ -255,7 +256,7 @@ pub(super) fn run_case(case: &Value) -> Result<Done, String> {
 }
 
 /// The merges that a case lists, in hexadecimal.
-fn merges_of(case: &Value) -> Result<Vec<(Vec<u8>, Vec<u8>)>, String> {
+fn merges_of(case: &Value) -> Result<Vec<Sides>, String> {
     let side = |value: &Value| {
         let text = value.as_str().ok_or("a side that is no text")?;
         let digits = |at: usize| {
