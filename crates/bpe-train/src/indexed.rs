@@ -2,7 +2,9 @@
 //! index for the words that hold it. Written to be read, and compared with.
 
 use core::cmp::Ordering;
-use std::collections::{BTreeSet, BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
+
+use foldhash::fast::RandomState;
 
 use crate::counts::WordCounts;
 use crate::options::{Algorithm, Ties};
@@ -26,12 +28,15 @@ pub(crate) fn run(counts: &WordCounts, run: &mut Run<'_>) -> StopReason {
         })
         .collect();
     let mut pairs = Pairs {
-        counts: HashMap::new(),
-        words_of: uses_index.then(HashMap::new),
+        counts: HashMap::default(),
+        words_of: uses_index.then(HashMap::default),
         heap: uses_heap.then(BinaryHeap::new),
     };
     for (index, (word, count)) in words.iter().enumerate() {
-        pairs.add_word(index, word, *count);
+        pairs.add_word(word, *count);
+        for pair in neighbours(word) {
+            pairs.index(pair, index);
+        }
     }
     pairs.push_all(run);
     loop {
@@ -44,29 +49,34 @@ pub(crate) fn run(counts: &WordCounts, run: &mut Run<'_>) -> StopReason {
         };
         let frequency = pairs.counts.get(&pair).copied().unwrap_or(0);
         let Some(product) = run.learn(pair.0, pair.1, frequency) else {
-            pairs.forget(pair);
+            pairs.counts.remove(&pair);
             continue;
         };
-        let holders: Vec<usize> = match &pairs.words_of {
-            Some(words_of) => words_of.get(&pair).into_iter().flatten().copied().collect(),
+        let holders = match &mut pairs.words_of {
+            Some(words_of) => words_of.remove(&pair).unwrap_or_default(),
             None => (0..words.len()).collect(),
         };
-        let mut changed = BTreeSet::new();
+        let mut new_pairs = HashSet::<Pair, RandomState>::default();
         for index in holders {
             let (word, count) = &mut words[index];
-            let holds = word.windows(2).any(|two| (two[0], two[1]) == pair);
-            if holds {
-                pairs.remove_word(index, word, *count);
-                merge_word(word, pair, product);
-                pairs.add_word(index, word, *count);
-                let neighbours = word.windows(2).map(|two| (two[0], two[1]));
-                changed.extend(
-                    neighbours.filter(|&(left, right)| left == product || right == product),
-                );
+            // The index may name a word that has lost the pair since.
+            if neighbours(word).all(|other| other != pair) {
+                continue;
+            }
+            pairs.remove_word(word, *count);
+            merge_word(word, pair, product);
+            pairs.add_word(word, *count);
+            for new in neighbours(word).filter(|new| new.0 == product || new.1 == product) {
+                pairs.index(new, index);
+                new_pairs.insert(new);
             }
         }
-        pairs.push(run, changed);
+        pairs.push(run, new_pairs);
     }
+}
+
+fn neighbours(word: &[u32]) -> impl Iterator<Item = Pair> {
+    word.windows(2).map(|two| (two[0], two[1]))
 }
 
 /// Replaces `pair` by `product`, from left to right.
@@ -87,38 +97,35 @@ fn merge_word(word: &mut Vec<u32>, pair: Pair, product: u32) {
 }
 
 struct Pairs {
-    counts: HashMap<Pair, u64>,
-    words_of: Option<HashMap<Pair, BTreeSet<usize>>>,
+    counts: HashMap<Pair, u64, RandomState>,
+    /// The inverted index: of each pair the words that hold it, or once did.
+    words_of: Option<HashMap<Pair, Vec<usize>, RandomState>>,
     heap: Option<BinaryHeap<Candidate>>,
 }
 
 impl Pairs {
-    fn add_word(&mut self, index: usize, word: &[u32], count: u64) {
-        for two in word.windows(2) {
-            let pair = (two[0], two[1]);
+    fn add_word(&mut self, word: &[u32], count: u64) {
+        for pair in neighbours(word) {
             *self.counts.entry(pair).or_default() += count;
-            if let Some(words_of) = &mut self.words_of {
-                words_of.entry(pair).or_default().insert(index);
-            }
         }
     }
 
-    fn remove_word(&mut self, index: usize, word: &[u32], count: u64) {
-        for two in word.windows(2) {
-            let pair = (two[0], two[1]);
+    fn remove_word(&mut self, word: &[u32], count: u64) {
+        for pair in neighbours(word) {
             if let Some(total) = self.counts.get_mut(&pair) {
                 *total -= count;
                 if *total == 0 {
                     self.counts.remove(&pair);
                 }
             }
-            if let Some(words_of) = &mut self.words_of
-                && let Some(words) = words_of.get_mut(&pair)
-            {
-                words.remove(&index);
-                if words.is_empty() {
-                    words_of.remove(&pair);
-                }
+        }
+    }
+
+    fn index(&mut self, pair: Pair, word: usize) {
+        if let Some(words_of) = &mut self.words_of {
+            let words = words_of.entry(pair).or_default();
+            if words.last() != Some(&word) {
+                words.push(word);
             }
         }
     }
@@ -135,10 +142,6 @@ impl Pairs {
                 heap.push(Candidate::new(&run.tokens, run.options.ties, pair, count));
             }
         }
-    }
-
-    fn forget(&mut self, pair: Pair) {
-        self.counts.remove(&pair);
     }
 
     fn most_frequent(&mut self, run: &Run<'_>) -> Option<Pair> {
@@ -173,28 +176,25 @@ impl Pairs {
 struct Candidate {
     count: u64,
     pair: Pair,
-    /// What decides between equal counts: the symbols, or the bytes.
-    key: (Vec<u8>, Vec<u8>),
+    /// The bytes of both, where these decide between equal counts, and not the symbols.
+    bytes: Option<(Box<[u8]>, Box<[u8]>)>,
 }
 
 impl Candidate {
     fn new(tokens: &Tokens, ties: Ties, pair: Pair, count: u64) -> Self {
-        let key = |symbol: u32| match ties {
-            Ties::Lexicographic => tokens.bytes(symbol).to_vec(),
-            Ties::HuggingFace => symbol.to_be_bytes().to_vec(),
+        let bytes = |symbol: u32| tokens.bytes(symbol).into();
+        let bytes = match ties {
+            Ties::Lexicographic => Some((bytes(pair.0), bytes(pair.1))),
+            Ties::HuggingFace => None,
         };
-        Self {
-            count,
-            pair,
-            key: (key(pair.0), key(pair.1)),
-        }
+        Self { count, pair, bytes }
     }
 }
 
 impl Ord for Candidate {
     fn cmp(&self, other: &Self) -> Ordering {
         let counts = self.count.cmp(&other.count);
-        counts.then_with(|| other.key.cmp(&self.key))
+        counts.then_with(|| (&other.bytes, other.pair).cmp(&(&self.bytes, self.pair)))
     }
 }
 
