@@ -29,7 +29,7 @@ const TRAILING_FORMS: [&str; 2] = [r"\s+(?!\S)|\s+", r"\s+(?!\S)|\s"];
 /// The engine on regex-automata: a lazily built DFA.
 ///
 /// Useful for every pattern without look-around, back-references, atomic groups and possessive
-/// quantifiers, save that the pattern may end in the branches `\s+(?!\S)|\s+` (or
+/// quantifiers, and for other spellings of the known families; save that the pattern may end in the branches `\s+(?!\S)|\s+` (or
 /// `\s+(?!\S)|\s`), as nearly all published ones do (001, section 5.2). Not useful for others;
 /// [`ReferenceLexer`](crate::ReferenceLexer) runs them.
 ///
@@ -84,7 +84,14 @@ impl AutomataLexer {
     ///
     /// The pattern is malformed, or needs what automata do not have, or is too large.
     pub fn new(pattern: &Pattern) -> Result<Self, PatternError> {
-        let (branches, shortened) = branches(pattern.as_str())?;
+        let (branches, shortened) = match branches(pattern.as_str()) {
+            // A spelling of a known family that this engine cannot run has one that it can.
+            Err(error) if error.is_unsupported() => match pattern.family() {
+                Some(family) => branches(Pattern::of_family(family).as_str())?,
+                None => return Err(error),
+            },
+            other => other?,
+        };
         let nfa = thompson::Compiler::new()
             .configure(
                 thompson::Config::new()
@@ -120,6 +127,12 @@ impl AutomataLexer {
             cache,
             search_cache: None,
         }
+    }
+
+    /// The DFA, its states so far, and the number of the branch whose matches are shortened: what a
+    /// proof about the engine walks.
+    pub(crate) fn parts(&mut self) -> (&DFA, &mut Cache, Option<PatternID>) {
+        (&self.tables.dfa, &mut self.cache, self.tables.shortened)
     }
 
     /// Finds the first match at or after `start`, where the DFA found none at `start` or could

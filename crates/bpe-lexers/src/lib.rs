@@ -8,10 +8,11 @@
 //! * A [`Lexer`] runs a pattern: given a segment and a byte offset, where is the next pre-token?
 //!   [`lexer`] makes one, on the [`Engine`] that you choose.
 //! * A [`SpecialMatcher`] finds special tokens, as text, before any pattern sees it.
-//! * A [`Spanner`] puts them together and hands out [`Span`]s with a [`Label`].
+//! * A [`Spanner`] puts them together and hands out [`Span`]s with a [`Label`]; a
+//!   [`StreamSpanner`] does so for a text that comes in pieces.
 //!
-//! [`last_safe_cut`] stands beside these: where can a text be cut, so that its parts can be
-//! lexed alone? The crate knows no vocabulary: it says where pieces are, not what becomes of
+//! [`Cuts`] stand beside these: where can a text be cut, so that its parts can be lexed alone?
+//! They are derived by an [`Analysis`] of the pattern. The crate knows no vocabulary: it says where pieces are, not what becomes of
 //! them.
 //!
 //! # Example
@@ -93,10 +94,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod analysis;
 #[cfg(feature = "automata")]
 mod automata;
 mod classes;
-pub mod cuts;
+mod cuts;
 mod error;
 mod lexer;
 mod pattern;
@@ -104,12 +106,16 @@ mod pattern;
 mod reference;
 mod spanner;
 mod special;
+mod stream;
 mod transcription;
 
 #[cfg(feature = "automata")]
+pub use analysis::automata_difference;
+pub use analysis::{Analysis, AnalysisError, Undecided, difference};
+#[cfg(feature = "automata")]
 pub use automata::AutomataLexer;
 pub use classes::unicode_version;
-pub use cuts::last_safe_cut;
+pub use cuts::Cuts;
 pub use error::{LexError, PatternError, SpecialError};
 pub use lexer::{Engine, Lexer, lexer};
 pub use pattern::{Family, Pattern};
@@ -117,6 +123,7 @@ pub use pattern::{Family, Pattern};
 pub use reference::{ReferenceLexer, StepLimit};
 pub use spanner::{Label, Span, Spanner};
 pub use special::SpecialMatcher;
+pub use stream::{StreamError, StreamEvent, StreamSpanner};
 pub use transcription::TranscribedLexer;
 
 /// The README's example is compiled and run.

@@ -1,8 +1,8 @@
 //! Patterns: the regular expressions that define pre-tokens.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use crate::{Engine, Lexer, PatternError};
+use crate::{Analysis, Engine, Lexer, PatternError, TranscribedLexer, difference};
 
 /// The published spelling, without possessive quantifiers, of gpt2, r50k and p50k.
 const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
@@ -57,18 +57,37 @@ const O200K: &str = concat!(
 ///
 /// let own = Pattern::new(r"\w+|\s+");
 /// assert_eq!(own.family(), None);
-/// // A known spelling is recognised, wherever it was read from.
+/// // A known pattern is recognised, wherever it was read from and however it is spelt.
 /// assert_eq!(Pattern::new(Pattern::o200k().as_str()).family(), Some(Family::O200k));
+/// assert_eq!(Pattern::new(r"[\p{N}]").family(), Some(Family::SingleDigits));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Pattern {
     source: Arc<str>,
-    family: Option<Family>,
+    /// The family, when it is known or was asked for.
+    family: Arc<OnceLock<Option<Family>>>,
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Eq for Pattern {}
+
+impl core::fmt::Debug for Pattern {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        formatter
+            .debug_tuple("Pattern")
+            .field(&self.source)
+            .finish()
+    }
 }
 
 /// A pattern that this crate knows, so that it can do more with it than run it: transcribe it
 /// by hand ([`TranscribedLexer`](crate::TranscribedLexer)) and find
-/// [safe cuts](crate::last_safe_cut).
+/// [safe cuts](crate::Cuts).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Family {
@@ -164,7 +183,7 @@ impl Pattern {
     pub fn of_family(family: Family) -> Self {
         Self {
             source: Arc::from(family.spelling()),
-            family: Some(family),
+            family: Arc::new(OnceLock::from(Some(family))),
         }
     }
 
@@ -196,18 +215,19 @@ impl Pattern {
         Some(Self::of_family(family))
     }
 
-    /// Returns the pattern spelt `source`; the exact spelling of a known family is recognised.
+    /// Returns the pattern spelt `source`.
     ///
     /// The syntax is that of the engine: [`ReferenceLexer`](crate::ReferenceLexer) takes what
     /// fancy-regex takes, [`AutomataLexer`](crate::AutomataLexer) what regex-syntax takes, and
     /// where they take the same they mean the same.
     pub fn new(source: &str) -> Self {
-        let known = Family::ALL
-            .into_iter()
-            .find(|family| family.spelling() == source);
-        Self {
-            source: Arc::from(source),
-            family: known,
+        let mut families = Family::ALL.into_iter();
+        match families.find(|family| family.spelling() == source) {
+            Some(family) => Self::of_family(family),
+            None => Self {
+                source: Arc::from(source),
+                family: Arc::default(),
+            },
         }
     }
 
@@ -216,9 +236,38 @@ impl Pattern {
         &self.source
     }
 
-    /// Returns the known family that the pattern is the spelling of.
+    /// Returns the known family that the pattern belongs to: the one that cuts every text into the
+    /// same spans, which is [proved](difference), however the two are spelt.
+    ///
+    /// The first call for a spelling that is none of those that define the families costs some
+    /// milliseconds.
+    ///
+    /// ```
+    /// use bpe_lexers::{Family, Pattern};
+    ///
+    /// // tiktoken 0.14's spelling of GPT-2's pattern.
+    /// let pattern = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s";
+    /// assert_eq!(Pattern::new(pattern).family(), Some(Family::Gpt2));
+    /// ```
     pub fn family(&self) -> Option<Family> {
-        self.family
+        *self.family.get_or_init(|| self.family_by_meaning())
+    }
+
+    fn family_by_meaning(&self) -> Option<Family> {
+        let analysis = Analysis::new(core::slice::from_ref(self)).ok()?;
+        let spans = analysis.spans(PROBE);
+        let words = spans.iter().filter(|span| span.label == crate::Label::Word);
+        let words: Vec<_> = words.map(|span| span.range()).collect();
+        Family::ALL.into_iter().find(|&family| {
+            let other = Self::of_family(family);
+            // Most are told apart by one text; the proof is for what is left.
+            let Ok(lexer) = TranscribedLexer::new(&other) else {
+                return false;
+            };
+            pre_tokens(lexer, PROBE) == words
+                && difference(core::slice::from_ref(self), &[other])
+                    .is_ok_and(|text| text.is_none())
+        })
     }
 
     /// Returns a lexer for this pattern; the same as [`lexer`](crate::lexer).
@@ -229,4 +278,17 @@ impl Pattern {
     pub fn lexer(&self, engine: Engine) -> Result<Box<dyn Lexer>, PatternError> {
         crate::lexer(self, engine)
     }
+}
+
+/// A text that all families cut differently.
+const PROBE: &str = "It's IT'S e\u{301}A 12345\t\u{6F22}\u{30A2}AB/\n\n  .the!/\r 1\n ";
+
+fn pre_tokens(mut lexer: TranscribedLexer, text: &str) -> Vec<core::ops::Range<usize>> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    while let Ok(Some(range)) = lexer.next_pre_token(text, start) {
+        start = range.end;
+        found.push(range);
+    }
+    found
 }

@@ -2,6 +2,7 @@
 
 use core::ops::Range;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 
@@ -29,6 +30,8 @@ pub struct SpecialMatcher {
     /// Nothing where there is nothing to look for.
     automaton: Option<AhoCorasick>,
     longest: usize,
+    /// The texts in order, to find out what begins one.
+    sorted: Arc<[Box<[u8]>]>,
 }
 
 impl SpecialMatcher {
@@ -67,9 +70,12 @@ impl SpecialMatcher {
             .kind(kind)
             .build(&texts)
             .map_err(SpecialError::too_large)?;
+        let mut sorted: Vec<Box<[u8]>> = texts.iter().map(|text| text.as_ref().into()).collect();
+        sorted.sort_unstable();
         Ok(Self {
             automaton: Some(automaton),
             longest,
+            sorted: sorted.into(),
         })
     }
 
@@ -87,6 +93,32 @@ impl SpecialMatcher {
         }
         let found = automaton.find(Input::new(text).range(from..))?;
         Some((found.pattern().as_usize(), found.range()))
+    }
+
+    /// Returns the first place of `text`, at or after byte `from`, from which all that is there is the
+    /// beginning of a longer special token; the end of the text if there is none. What a caller who
+    /// reads a text in parts has to wait for.
+    ///
+    /// Looks at the last [`max_len`](SpecialMatcher::max_len) bytes, with a binary search from each.
+    ///
+    /// ```
+    /// let specials = bpe_lexers::SpecialMatcher::new(["<s>", "<s>>"])?;
+    /// assert_eq!(specials.open_from(b"a<s", 0), 1);
+    /// assert_eq!(specials.open_from(b"a<s>", 0), 1); // a longer one may come
+    /// assert_eq!(specials.open_from(b"a<s>>", 0), 5);
+    /// # Ok::<(), bpe_lexers::SpecialError>(())
+    /// ```
+    pub fn open_from(&self, text: &[u8], from: usize) -> usize {
+        let first = text.len().saturating_sub(self.longest.saturating_sub(1));
+        let is_open = |place: &usize| {
+            let rest = text.get(*place..).unwrap_or_default();
+            let after = self.sorted.partition_point(|special| &**special <= rest);
+            let longer = self.sorted.get(after);
+            longer.is_some_and(|special| special.starts_with(rest))
+        };
+        (first.max(from)..text.len())
+            .find(is_open)
+            .unwrap_or(text.len())
     }
 
     /// Is there nothing to look for?

@@ -1,110 +1,139 @@
-//! Safe cuts are safe, on every short text, and are found where ordinary text has them.
+//! Derived cuts are safe, on every short text, and are found where ordinary text has them.
 
 mod common;
 
 use std::cell::RefCell;
 
-use bpe_lexers::{Engine, Family, Spanner, SpecialMatcher, TranscribedLexer, last_safe_cut};
-use common::{EVERY_CLASS, KNOWN, for_each_tuple, known, pre_tokens, pre_tokens_into, spans};
+use bpe_lexers::{Cuts, Engine, Family, Pattern, Spanner, SpecialMatcher};
+use common::{EVERY_CLASS, for_each_tuple, lexer, spans};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-fn family(name: &str) -> Family {
-    known(name).family().expect("a known pattern has a family")
+/// Patterns in sequence, by a name.
+fn sequences() -> Vec<(&'static str, Vec<Pattern>)> {
+    let one = |name| (name, vec![Pattern::by_name(name).expect("a known name")]);
+    let mut sequences: Vec<_> = ["gpt2", "cl100k", "o200k", "qwen3", "tekken", "digit_groups"]
+        .map(one)
+        .into();
+    let tiktoken = Pattern::of_family(Family::Cl100kOfTiktoken);
+    sequences.push(("cl100k of tiktoken", vec![tiktoken]));
+    sequences.push(("deepseek_v3", Pattern::deepseek_v3().into()));
+    sequences
 }
 
-/// Checks every cut of a text, and that the cut for each `at_most` is the last one up to it.
-fn check(lexer: &mut TranscribedLexer, family: Family, text: &str) -> usize {
-    let mut whole = Vec::new();
-    let mut part = Vec::new();
-    let mut last = None;
-    let mut cuts = 0;
-    for at_most in 0..=text.len() + 1 {
-        let cut = last_safe_cut(family, text.as_bytes(), at_most);
-        if cut == Some(at_most) {
-            assert!(at_most > 0 && at_most < text.len() && text.is_char_boundary(at_most));
-            if whole.is_empty() {
-                whole = pre_tokens(lexer, text);
-            }
-            let (left, right) = text.split_at(at_most);
-            pre_tokens_into(lexer, left, &mut part);
-            let mut joined = part.clone();
-            pre_tokens_into(lexer, right, &mut part);
-            joined.extend(part.iter().map(|r| r.start + at_most..r.end + at_most));
-            assert_eq!(joined, whole, "{text:?} cut at {at_most} for {family:?}");
-            last = cut;
-            cuts += 1;
-        }
-        assert_eq!(cut, last, "{text:?} up to {at_most} for {family:?}");
+/// The transcriptions of the patterns, which know nothing of automata.
+fn spanner(patterns: &[Pattern]) -> Spanner {
+    let lexers = patterns.iter();
+    Spanner::new(
+        lexers
+            .map(|pattern| lexer(pattern, Engine::Transcription))
+            .collect(),
+    )
+}
+
+fn cuts(patterns: &[Pattern]) -> Cuts {
+    Cuts::new(patterns).expect("they can be analysed")
+}
+
+/// Checks every cut of a text.
+fn check(name: &str, cuts: &Cuts, spanner: &mut Spanner, text: &[u8]) -> usize {
+    let none = SpecialMatcher::none();
+    let mut found = 0;
+    let mut whole = None;
+    let mut from = 0;
+    while let Some(cut) = cuts.next_cut(text, from) {
+        assert!(0 < cut && cut >= from && cut < text.len());
+        assert_eq!(cuts.last_cut(text, cut), Some(cut));
+        let (left, right) = text.split_at(cut);
+        let mut joined = spans(spanner, left, &none);
+        joined.extend(spans(spanner, right, &none));
+        let whole = whole.get_or_insert_with(|| spans(spanner, text, &none));
+        assert_eq!(&joined, whole, "{name}, {text:?} cut at {cut}");
+        found += 1;
+        from = cut + 1;
     }
-    cuts
+    found
 }
 
-fn check_all(name: &str, alphabet: &[char], longest: u32) {
-    let mut lexer = TranscribedLexer::new(&known(name)).expect("a known pattern");
-    let mut cuts = 0;
-    for length in 0..=longest {
-        for_each_tuple(alphabet, length, |text| {
-            cuts += check(&mut lexer, family(name), text);
-        });
-    }
-    assert!(cuts > 50_000, "only {cuts} cuts of {name} were checked");
-}
-
-/// A character of each class of the table of cuts, with the letters of two contractions and
-/// both cases.
+/// A character of each class of the patterns, with the letters of two contractions and both cases.
 const CLASSES: &[char] = &[
     ' ', '\t', '\n', '\'', '/', '!', '1', 's', 'r', 'e', 'a', 'B', '\u{6F22}', '\u{301}',
 ];
 
 #[test]
-fn cuts_of_gpt2_are_safe_in_every_text_of_five_classes() {
-    check_all("gpt2", CLASSES, 5);
-}
-
-#[test]
-fn cuts_of_cl100k_are_safe_in_every_text_of_five_classes() {
-    check_all("cl100k", CLASSES, 5);
-}
-
-#[test]
-fn cuts_of_o200k_are_safe_in_every_text_of_five_classes() {
-    check_all("o200k", CLASSES, 5);
-}
-
-#[test]
-fn cuts_are_safe_in_every_text_of_three_characters_of_all_categories() {
-    for name in KNOWN {
-        check_all(name, EVERY_CLASS, 3);
+fn cuts_are_safe_in_every_text_of_four_classes() {
+    for (name, patterns) in sequences() {
+        let (cuts, mut spanner) = (cuts(&patterns), spanner(&patterns));
+        let mut found = 0;
+        for length in 0..=4 {
+            for_each_tuple(CLASSES, length, |text| {
+                found += check(name, &cuts, &mut spanner, text.as_bytes());
+            });
+        }
+        assert!(found > 1_000, "only {found} cuts of {name} were checked");
     }
 }
 
 #[test]
-fn cuts_are_safe_in_any_bytes() {
-    let spanners = RefCell::new(KNOWN.map(|name| {
-        let lexer = known(name).lexer(Engine::Auto).expect("a known pattern");
-        (family(name), Spanner::new(vec![lexer]))
-    }));
+fn cuts_are_safe_in_every_text_of_three_characters_of_all_categories() {
+    for (name, patterns) in sequences() {
+        let (cuts, mut spanner) = (cuts(&patterns), spanner(&patterns));
+        for_each_tuple(EVERY_CLASS, 3, |text| {
+            check(name, &cuts, &mut spanner, text.as_bytes());
+        });
+    }
+}
+
+#[test]
+fn no_pair_of_classes_is_missing() {
+    // A pair that is no cut has a text that shows it, of three characters around it at most, for most
+    // pairs. Here: no boundary, or the left part alone is cut otherwise.
+    let patterns = [Pattern::gpt2()];
+    let (cuts, mut spanner) = (cuts(&patterns), spanner(&patterns));
     let none = SpecialMatcher::none();
+    let mut shown = 0;
+    for &a in CLASSES {
+        for &b in CLASSES {
+            if cuts.is_cut(a, b) {
+                continue;
+            }
+            let around = ["", " ", "\t", "a", "e", "'", "!", "1", "'r"];
+            let is_shown = around.iter().any(|before| {
+                around.iter().any(|after| {
+                    let (left, right) = (format!("{before}{a}"), format!("{b}{after}"));
+                    let mut joined = spans(&mut spanner, left.as_bytes(), &none);
+                    joined.extend(spans(&mut spanner, right.as_bytes(), &none));
+                    let text = left.clone() + &right;
+                    joined != spans(&mut spanner, text.as_bytes(), &none)
+                })
+            });
+            assert!(
+                is_shown,
+                "nothing speaks against a cut between {a:?} and {b:?}"
+            );
+            shown += 1;
+        }
+    }
+    assert!(shown > 50);
+}
+
+#[test]
+fn cuts_are_safe_in_any_bytes() {
+    let all = RefCell::new(Vec::new());
+    for (name, patterns) in sequences() {
+        let entry = (name, cuts(&patterns), spanner(&patterns));
+        all.borrow_mut().push(entry);
+    }
     let piece = prop_oneof![
         4 => proptest::sample::select(EVERY_CLASS).prop_map(|c| c.to_string().into_bytes()),
         1 => proptest::collection::vec(any::<u8>(), 1..4),
         1 => proptest::sample::select(vec![b"\xE6\xBC".to_vec(), b"\xF0\x9F".to_vec(), b"\xA2".to_vec()]),
     ];
     let texts = proptest::collection::vec(piece, 0..20).prop_map(|pieces| pieces.concat());
-    let mut runner = TestRunner::new(ProptestConfig::with_cases(3_000));
+    let mut runner = TestRunner::new(ProptestConfig::with_cases(2_000));
     let result = runner.run(&texts, |text| {
-        for (family, spanner) in spanners.borrow_mut().iter_mut() {
-            let whole = spans(spanner, &text, &none);
-            for at_most in 0..=text.len() {
-                let Some(cut) = last_safe_cut(*family, &text, at_most) else {
-                    continue;
-                };
-                let (left, right) = text.split_at(cut);
-                let mut joined = spans(spanner, left, &none);
-                joined.extend(spans(spanner, right, &none));
-                prop_assert_eq!(&joined, &whole, "cut at {} for {:?}", cut, *family);
-            }
+        for (name, cuts, spanner) in all.borrow_mut().iter_mut() {
+            check(name, cuts, spanner, &text);
         }
         Ok(())
     });
@@ -115,86 +144,64 @@ fn cuts_are_safe_in_any_bytes() {
 
 #[test]
 fn ordinary_text_has_cuts_where_one_expects_them() {
-    fn cut<'t>(name: &str, text: &'t str) -> Option<(&'t str, &'t str)> {
-        let cut = last_safe_cut(family(name), text.as_bytes(), text.len())?;
-        Some(text.split_at(cut))
-    }
-    for name in KNOWN {
-        assert_eq!(cut(name, "one two"), Some(("one", " two")));
-        assert_eq!(cut(name, "one, two"), Some(("one,", " two")));
-        assert_eq!(cut(name, "one."), Some(("one", ".")));
-        assert_eq!(cut(name, "2026-11"), Some(("2026-", "11")));
+    for name in ["gpt2", "cl100k", "o200k"] {
+        let cuts = cuts(&[Pattern::by_name(name).expect("a known name")]);
+        let cut = |text: &str| cuts.last_cut(text.as_bytes(), text.len());
+        assert_eq!(cut("one two"), Some(3));
+        assert_eq!(cut("one, two"), Some(4));
+        assert_eq!(cut("one."), Some(3));
+        assert_eq!(cut("2026-11"), Some(5));
         // Ideographic comma and full stop, fullwidth comma.
         for stop in ["\u{3001}", "\u{3002}", "\u{FF0C}"] {
             let text = format!("\u{6F22}{stop}\u{6F22}");
-            let place = if name == "gpt2" { 6 } else { 3 };
-            assert_eq!(cut(name, &text), Some(text.split_at(place)));
+            assert_eq!(cut(&text), Some(if name == "gpt2" { 6 } else { 3 }));
         }
         // One word, one run of blanks, nothing: no cut.
         for text in ["word", "    ", "", "\u{6F22}\u{6F22}"] {
-            assert_eq!(cut(name, text), None);
+            assert_eq!(cut(text), None);
         }
+        // Always a boundary, and no cut: two tabs alone are one span.
+        assert!(!cuts.is_cut('\t', '1'));
     }
-    assert_eq!(cut("gpt2", ";\nword"), Some((";", "\nword")));
-    assert_eq!(cut("cl100k", ";\nword"), Some((";\n", "word")));
-    assert_eq!(cut("o200k", ";\nword"), Some((";\n", "word")));
 }
 
 #[test]
-fn the_table_of_cuts_is_what_is_found() {
-    // Rows and columns of the table in the documentation, for gpt2, cl100k, o200k.
-    let (letters, numbers, others) = ("aB\u{6F22}", "1\u{BD}", "!\u{1F600}");
-    let (marks, blanks, newlines) = ("\u{301}\u{20DD}", " \t\u{3000}", "\r\n");
-    let rows: [(&str, &str, [bool; 3]); 22] = [
-        (letters, blanks, [true, true, true]),
-        (letters, newlines, [true, true, true]),
-        (numbers, blanks, [true, true, true]),
-        (numbers, newlines, [true, true, true]),
-        (others, blanks, [true, true, true]),
-        (marks, blanks, [true, true, true]),
-        ("/", blanks, [true, true, true]),
-        (letters, numbers, [true, true, true]),
-        (letters, others, [true, true, true]),
-        (letters, "/", [true, true, true]),
-        (letters, marks, [true, true, false]),
-        (numbers, letters, [true, true, true]),
-        (numbers, others, [true, true, true]),
-        (others, numbers, [true, true, true]),
-        (newlines, letters, [false, true, true]),
-        (newlines, others, [false, true, true]),
-        (newlines, "/", [false, true, false]),
-        (others, letters, [true, false, false]),
-        (others, newlines, [true, false, false]),
-        // In no row of the table: an apostrophe, white space before anything else.
-        ("'", "a1 !", [false, false, false]),
-        ("a1 !\n", "'", [false, false, false]),
-        (blanks, "a1 \n!", [false, false, false]),
-    ];
-    for (left, right, expected) in rows {
-        for (a, b) in left
-            .chars()
-            .flat_map(|a| right.chars().map(move |b| (a, b)))
-        {
-            let text = format!("{a}{b}");
-            for (name, expected) in KNOWN.iter().zip(expected) {
-                assert_eq!(
-                    last_safe_cut(family(name), text.as_bytes(), text.len()),
-                    expected.then_some(a.len_utf8()),
-                    "{text:?} for {name}"
-                );
-            }
-        }
+fn the_nearest_cut_is_the_nearest() {
+    let cuts = cuts(&[Pattern::o200k()]);
+    let text = "some words, 12 numbers\u{3002} and \u{6F22}\u{5B57}\u{3001}more".as_bytes();
+    let mut all = Vec::new();
+    let mut from = 0;
+    while let Some(cut) = cuts.next_cut(text, from) {
+        all.push(cut);
+        from = cut + 1;
     }
+    assert!(all.len() > 5);
+    for near in 0..=text.len() {
+        let expected = all.iter().min_by_key(|cut| (cut.abs_diff(near), **cut));
+        assert_eq!(
+            cuts.nearest_cut(text, near),
+            expected.copied(),
+            "near {near}"
+        );
+    }
+}
+
+#[test]
+fn byte_pairs_cut_between_whole_characters_only() {
+    let cuts = Cuts::at_byte_pairs(|_, _| true);
+    let text = "a\u{6F22}b".as_bytes();
+    assert_eq!(cuts.next_cut(text, 0), Some(1));
+    assert_eq!(cuts.next_cut(text, 2), Some(4));
+    assert_eq!(cuts.next_cut(text, 5), None);
+    assert_eq!(cuts.next_cut(b"a\xFFb", 0), None);
 }
 
 #[test]
 fn a_character_that_the_end_of_the_text_splits_is_not_cut_at() {
     // The last character is not whole, so nothing is known about the place before it.
+    let cuts = cuts(&[Pattern::cl100k()]);
     let text = "one \u{6F22}".as_bytes();
-    assert_eq!(last_safe_cut(Family::Cl100k, &text[..5], 5), Some(3));
-    assert_eq!(last_safe_cut(Family::Cl100k, b"1\xE6\xBC", 3), None);
-    assert_eq!(
-        last_safe_cut(Family::Cl100k, "1\u{6F22}".as_bytes(), 3),
-        Some(1)
-    );
+    assert_eq!(cuts.last_cut(&text[..5], 5), Some(3));
+    assert_eq!(cuts.last_cut(b"1\xE6\xBC", 3), None);
+    assert_eq!(cuts.last_cut("1\u{6F22}".as_bytes(), 3), Some(1));
 }

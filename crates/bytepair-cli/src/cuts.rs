@@ -17,7 +17,7 @@
 //! the last end and `p` nothing starts.
 //!
 //! **2 holds at the start and at the end of a special token that was found,** since a segment ends
-//! there in the text as well. **It holds at a place that [`last_safe_cut`] names:** there the
+//! there in the text as well. **It holds at a place that [`Cuts`] name:** there the
 //! segment holds the characters on both sides whole. (A special token is whole characters, and
 //! UTF-8 tells where characters start, so none ends inside a character of the text.) In every text
 //! with this pair of characters the pattern makes a boundary between them, and the pieces on
@@ -29,7 +29,8 @@
 
 use std::ops::Range;
 
-use bpe_lexers::{Family, SpecialMatcher, last_safe_cut};
+use bpe_core::{Atoms, BytePairs};
+use bpe_lexers::{Cuts, SpecialMatcher};
 use bytepair::Tokenizer;
 
 /// Finds cuts that are safe for one or more tokenizers at once.
@@ -41,7 +42,7 @@ pub(crate) struct Cutter {
 /// What one tokenizer asks of a cut.
 #[derive(Debug)]
 struct Rule {
-    family: Family,
+    cuts: Cuts,
     /// The texts that this tokenizer matches before the pattern.
     matched: SpecialMatcher,
 }
@@ -80,14 +81,13 @@ impl Cutter {
 
 impl Rule {
     fn new(tokenizer: &Tokenizer) -> Result<Self, String> {
-        let family = match tokenizer.patterns() {
-            [pattern] => pattern.family().ok_or("its pattern is not a known one")?,
-            [] => return Err("it has no pattern".to_owned()),
-            _ => return Err("it has several patterns".to_owned()),
+        let cuts = match tokenizer.patterns() {
+            [] => byte_pairs(tokenizer)?,
+            patterns => Cuts::new(patterns).map_err(|error| error.to_string())?,
         };
         let texts = tokenizer.matched_texts().map(|(text, _)| text);
         let matched = SpecialMatcher::new(texts).map_err(|error| error.to_string())?;
-        Ok(Self { family, matched })
+        Ok(Self { cuts, matched })
     }
 
     /// Where special tokens stand, up to where bytes that follow may change it.
@@ -114,13 +114,25 @@ impl Rule {
                 false => range.start,
             });
             let by_special = by_special.filter(|&cut| 0 < cut && cut < text.len());
-            let cut = by_special.max(last_safe_cut(self.family, text, place))?;
+            let cut = by_special.max(self.cuts.last_cut(text, place))?;
             match special {
                 Some(range) if range.start < cut && cut < range.end => place = range.start,
                 _ => return Some(cut),
             }
         }
     }
+}
+
+/// Without patterns a text can be cut where no token contains the bytes on both sides.
+fn byte_pairs(tokenizer: &Tokenizer) -> Result<Cuts, String> {
+    if let Atoms::Characters {
+        fuse_unknown: true, ..
+    } = tokenizer.canonical().atoms()
+    {
+        return Err("it has no pattern, and fuses unknown characters".to_owned());
+    }
+    let pairs = BytePairs::new(tokenizer.vocabulary());
+    Ok(Cuts::at_byte_pairs(|a, b| !pairs.in_a_token(a, b)))
 }
 
 #[cfg(test)]
@@ -171,16 +183,21 @@ mod tests {
         let (gpt2, o200k) = (Tokenizer::gpt2(), Tokenizer::o200k_base());
         // GPT-2 splits a mark from its letter and a full stop from the letter behind it.
         let text = "ab e\u{301}.x".as_bytes();
+        let alone = Cutter::new(&[&gpt2]).expect("a known pattern");
         let both = Cutter::new(&[&gpt2, &o200k]).expect("known patterns");
-        assert_eq!(last_safe_cut(Family::Gpt2, text, text.len()), Some(7));
+        assert_eq!(alone.last_cut(text), Some(7));
         assert_eq!(both.last_cut(text), Some(2));
     }
 
     #[test]
-    fn texts_of_unknown_patterns_are_not_cut() {
-        let builder = Tokenizer::o200k_base().to_builder();
-        let two = builder.pattern(bytepair::Pattern::new(r"\w+")).build();
-        let error = Cutter::new(&[&two.expect("builds")]).expect_err("not cut");
-        assert_eq!(error, "it has several patterns");
+    fn texts_of_several_patterns_are_cut_and_of_patterns_that_look_back_are_not() {
+        let builder = || Tokenizer::o200k_base().to_builder();
+        let two = builder().pattern(bytepair::Pattern::new(r"o")).build();
+        let cutter = Cutter::new(&[&two.expect("builds")]).expect("patterns without look-behind");
+        assert_eq!(cutter.last_cut(b"One two three"), Some(7));
+        let look_behind = bytepair::Pattern::new(r"(?<=a)b|.");
+        let other = builder().pattern(look_behind).build().expect("builds");
+        let error = Cutter::new(&[&other]).expect_err("not cut");
+        assert!(error.contains("look"), "{error}");
     }
 }

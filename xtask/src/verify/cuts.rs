@@ -1,6 +1,6 @@
 //! Safe cuts: a text cut there has the spans and the tokens of its parts.
 
-use bpe_lexers::{Engine, last_safe_cut};
+use bpe_lexers::{Cuts, Engine};
 
 use super::support::{
     Corpus, difference, ensure, equal_ids, name_of, parallel, pattern_of, spanner, spans, text_of,
@@ -27,7 +27,7 @@ pub(super) fn check(claims: &mut Claims) {
 /// Cuts a corpus every `size` bytes at the safe cut before.
 fn parts(tokenizer: &Tokenizer, corpus: &Corpus, size: usize) -> Result<u64, String> {
     let pattern = pattern_of(tokenizer)?;
-    let family = pattern.family().ok_or("a pattern of no family")?;
+    let cuts = Cuts::new(tokenizer.patterns()).map_err(text_of)?;
     let mut spanner = spanner(pattern, Engine::Automata)?;
     let text = corpus.text.as_bytes();
     let mut joined_spans = Vec::new();
@@ -40,8 +40,8 @@ fn parts(tokenizer: &Tokenizer, corpus: &Corpus, size: usize) -> Result<u64, Str
         let windows = (1..)
             .map(|windows| windows * size)
             .take_while(|at| *at < rest.len());
-        let mut cuts = windows.filter_map(|at_most| last_safe_cut(family, rest, at_most));
-        let part = &rest[..cuts.next().unwrap_or(rest.len())];
+        let mut found = windows.filter_map(|at_most| cuts.last_cut(rest, at_most));
+        let part = &rest[..found.next().unwrap_or(rest.len())];
         let ranges = spans(&mut spanner, part)?;
         joined_spans.extend(
             ranges

@@ -2,6 +2,7 @@
 //!
 //! Each claim counts the cases that it really ran; a claim that ran none has failed.
 
+mod analysis;
 mod cases;
 mod cases_files;
 mod cases_run;
@@ -77,6 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     engines::check(&mut claims);
     lexers::check(&mut claims);
     cuts::check(&mut claims);
+    analysis::check(&mut claims);
     decoding::check(&mut claims);
     streams::check(&mut claims);
     specials::check(&mut claims);
