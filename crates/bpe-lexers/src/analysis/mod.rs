@@ -198,9 +198,9 @@ pub(crate) fn label(output: Output) -> Label {
 /// // tiktoken spells GPT-2's pattern in another way: nothing changes.
 /// let other = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s";
 /// assert_eq!(difference(&[Pattern::gpt2()], &[Pattern::new(other)])?, None);
-/// // In cl100k the same change is seen where a text ends in a newline and a blank.
+/// // In cl100k the same change is seen where a text ends in a newline and white space.
 /// let other = Pattern::of_family(Family::Cl100kOfTiktoken);
-/// assert_eq!(difference(&[Pattern::cl100k()], &[other])?.as_deref(), Some("\n "));
+/// assert_eq!(difference(&[Pattern::cl100k()], &[other])?.as_deref(), Some("\n\t"));
 /// # Ok::<(), bpe_lexers::AnalysisError>(())
 /// ```
 pub fn difference(one: &[Pattern], two: &[Pattern]) -> Result<Option<String>, AnalysisError> {
