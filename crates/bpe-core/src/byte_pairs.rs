@@ -29,11 +29,16 @@ pub struct BytePairs {
 }
 
 impl BytePairs {
+    /// No pairs: what tokens are added to.
+    pub fn none() -> Self {
+        Self {
+            bits: Box::new([0; 1024]),
+        }
+    }
+
     /// The byte pairs of all tokens of `vocabulary`. O(bytes).
     pub fn new(vocabulary: &Vocabulary) -> Self {
-        let mut pairs = Self {
-            bits: Box::new([0; 1024]),
-        };
+        let mut pairs = Self::none();
         for (_, token) in vocabulary.iter() {
             pairs.add(token);
         }

@@ -1,12 +1,14 @@
 //! The tables that all histories and encoders of a dictionary share.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use bpe_core::{CanonicalForm, EncodeError, TokenId};
+use bpe_core::{BytePairs, CanonicalForm, EncodeError, TokenId, Vocabulary};
 
 use crate::error::{EngineError, Kind};
+use crate::flat::{self, Flat};
 use crate::forest::Forest;
 use crate::history::History;
 use crate::trie::{ROOT, Trie};
@@ -19,7 +21,7 @@ use crate::wide::Wide;
 /// Immutable; a clone shares the tables.
 ///
 /// ```
-/// use bpe_core::{CanonicalForm, Dictionary, Vocabulary};
+/// use bpe_core::{BytePairs, CanonicalForm, Dictionary, Vocabulary};
 /// use bpe_incremental::LastTokenEngine;
 ///
 /// let vocabulary = Vocabulary::new([(0, "a"), (1, "b"), (2, "c"), (3, "ab"), (4, "abc"), (5, "bc")])?;
@@ -40,7 +42,16 @@ pub struct LastTokenEngine {
     pub(crate) tables: Arc<Tables>,
 }
 
-/// What stands for the last token of a prefix. The layout says how: see [`Tables::number`].
+/// How the tables lie in memory.
+pub(crate) enum Layout {
+    /// Fast, for all vocabularies in use.
+    Flat(Box<Flat>),
+    /// For all others.
+    Wide(Box<Wide>),
+}
+
+/// What stands for the last token of a prefix: its number, and in the flat layout its length in the
+/// lower eight bits.
 pub(crate) type Value = u32;
 
 /// The value of the empty prefix. No interval holds it, and it is not the greatest number, which the
@@ -54,7 +65,9 @@ pub(crate) struct Tables {
     pub(crate) canonical: Arc<CanonicalForm>,
     /// `None` for dictionaries over bytes.
     pub(crate) characters: Option<Characters>,
-    wide: Wide,
+    pub(crate) layout: Layout,
+    /// The pairs of bytes that canonical tokens contain.
+    pairs: BytePairs,
     /// Ids and lengths by number: of tokens, then of the 256 fallback tokens, then of the unknown
     /// token for 0 to 4 bytes.
     ids: Vec<TokenId>,
@@ -66,7 +79,8 @@ pub(crate) struct Tables {
 impl LastTokenEngine {
     /// The engine of a proper dictionary.
     ///
-    /// Cost: O(B + n log n) for n tokens of B bytes in all.
+    /// Cost: O(B + n log n) for n tokens of B bytes in all; in the fast layout O(p) more for p places
+    /// of its table ([cost](crate#cost)).
     ///
     /// # Errors
     ///
@@ -74,6 +88,17 @@ impl LastTokenEngine {
     /// an unknown token nor a fallback token for each byte, so that a text may have no tokens; and
     /// one whose tokens have more than 2^32 different prefixes.
     pub fn new(canonical: &Arc<CanonicalForm>) -> Result<Self, EngineError> {
+        Self::build(canonical, false)
+    }
+
+    /// The engine in the layout that takes every dictionary, whatever this one is: for tests that
+    /// compare both.
+    #[doc(hidden)]
+    pub fn new_wide(canonical: &Arc<CanonicalForm>) -> Result<Self, EngineError> {
+        Self::build(canonical, true)
+    }
+
+    fn build(canonical: &Arc<CanonicalForm>, wide: bool) -> Result<Self, EngineError> {
         let characters = Characters::new(canonical);
         if characters.is_some() && !canonical.is_complete() {
             return Err(EngineError(Kind::Incomplete));
@@ -84,12 +109,17 @@ impl LastTokenEngine {
         }
         let trie = Trie::new(canonical.vocabulary(), &forest)?;
         let (ids, lens) = by_number(canonical, &forest);
+        let layout = match Flat::new(&forest, &trie) {
+            Some(flat) if !wide => Layout::Flat(Box::new(flat)),
+            _ => Layout::Wide(Box::new(Wide::new(&forest, trie))),
+        };
         Ok(Self {
             tables: Arc::new(Tables {
                 canonical: Arc::clone(canonical),
                 characters,
                 count: forest.len() as u32,
-                wide: Wide::new(&forest, trie),
+                pairs: pairs(canonical.vocabulary(), &forest),
+                layout,
                 ids,
                 lens,
             }),
@@ -109,54 +139,99 @@ impl LastTokenEngine {
     /// Bytes of memory that the tables take, without the dictionary's own.
     pub fn memory(&self) -> usize {
         let tables = &*self.tables;
-        tables.wide.memory() + size_of_val(&tables.ids[..]) + size_of_val(&tables.lens[..])
+        let layout = match &tables.layout {
+            Layout::Flat(flat) => flat.memory(),
+            Layout::Wide(wide) => wide.memory(),
+        };
+        layout + size_of_val(&tables.ids[..]) + size_of_val(&tables.lens[..])
     }
 }
 
 impl Tables {
     /// The state of the automaton before the first byte.
     pub(crate) fn start(&self) -> u32 {
-        ROOT
+        match &self.layout {
+            Layout::Flat(flat) => flat.start(),
+            Layout::Wide(_) => ROOT,
+        }
     }
 
     /// The state and the value after `byte`; no value where no token ends there.
     /// `history(k)` is the value of the text before the byte without its last k - 1 bytes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(
         &self,
         state: u32,
         byte: u8,
         history: impl Fn(usize) -> Value,
     ) -> (u32, Option<Value>) {
-        self.wide.push(state, byte, history)
+        match &self.layout {
+            Layout::Flat(flat) => flat.push(state, byte, history),
+            Layout::Wide(wide) => wide.push(state, byte, history),
+        }
     }
 
     /// The value that stands for what is missing.
     pub(crate) fn missing(&self, byte: u8, missing: &Missing) -> Value {
-        self.count
-            + match missing {
-                Missing::Fallback => u32::from(byte),
-                Missing::Unknown(len) => 256 + len,
-            }
+        let (number, len) = match missing {
+            Missing::Fallback => (self.count + u32::from(byte), 1),
+            Missing::Unknown(len) => (self.count + 256 + len, *len),
+        };
+        match &self.layout {
+            Layout::Flat(_) => flat::value(number, len),
+            Layout::Wide(_) => number,
+        }
     }
 
     /// The length of the longest suffix of the text that can be the beginning of a later token.
+    #[inline]
     pub(crate) fn depth(&self, state: u32) -> usize {
-        self.wide.depth(state)
+        match &self.layout {
+            Layout::Flat(flat) => flat.depth(state),
+            Layout::Wide(wide) => wide.depth(state),
+        }
     }
 
     /// The id of the token that a value stands for, and how many bytes it has. `None` for the empty
     /// prefix.
     #[inline]
     pub(crate) fn token(&self, value: Value) -> Option<(TokenId, usize)> {
-        let number = value as usize;
-        Some((*self.ids.get(number)?, *self.lens.get(number)? as usize))
+        Some(match &self.layout {
+            Layout::Flat(_) => {
+                let id = *self.ids.get((value >> 8) as usize)?;
+                (id, value as usize & 0xFF)
+            }
+            Layout::Wide(_) => {
+                let number = value as usize;
+                (*self.ids.get(number)?, *self.lens.get(number)? as usize)
+            }
+        })
     }
 
     /// Whether a value stands for an unknown token that its neighbours of the same kind join.
     pub(crate) fn fuses(&self, value: Value) -> bool {
         let fuses = |characters: &Characters| characters.fuses;
-        self.characters.as_ref().is_some_and(fuses) && value != EMPTY && value > self.count + 256
+        let number = match &self.layout {
+            Layout::Flat(_) => value >> 8,
+            Layout::Wide(_) => value,
+        };
+        self.characters.as_ref().is_some_and(fuses) && value != EMPTY && number > self.count + 256
+    }
+
+    /// Ids by number.
+    pub(crate) fn ids(&self) -> &[TokenId] {
+        &self.ids
+    }
+
+    /// The first place from `place` on that no token of a text over bytes crosses, or the end.
+    pub(crate) fn block_end(&self, text: &[u8], place: usize) -> usize {
+        let Some(rest) = text.get(place - 1..) else {
+            return text.len();
+        };
+        let boundary = rest
+            .windows(2)
+            .position(|pair| !self.pairs.in_a_token(pair[0], pair[1]));
+        boundary.map_or(text.len(), |distance| place + distance)
     }
 
     /// The error for a byte that no token stands for.
@@ -164,6 +239,15 @@ impl Tables {
     pub(crate) fn error(&self, byte: u8, offset: usize) -> EncodeError {
         EncodeError::missing_byte(byte, offset)
     }
+}
+
+/// The pairs of bytes in canonical tokens: those in others no merge has.
+fn pairs(vocabulary: &Vocabulary, forest: &Forest) -> BytePairs {
+    let mut pairs = BytePairs::none();
+    for node in &forest.nodes {
+        pairs.add(vocabulary.token_bytes(node.id).unwrap_or_default());
+    }
+    pairs
 }
 
 fn by_number(canonical: &CanonicalForm, forest: &Forest) -> (Vec<TokenId>, Vec<u32>) {

@@ -113,6 +113,7 @@ impl History {
     /// The first byte that no token stands for, with its offset in the text; nothing is changed then.
     pub fn extend(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
         let before = self.len();
+        self.entries.reserve(bytes.len());
         for &byte in bytes {
             if let Err(error) = self.push(byte) {
                 self.truncate(before);

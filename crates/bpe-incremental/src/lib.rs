@@ -121,6 +121,19 @@
 //! follows from the rules: [`held_bytes_bound`], 419 bytes for o200k_base, for any text.
 //!
 //! # Cost
+//!
+//! For n tokens of up to t bytes, B bytes in all. Whatever the text is, a byte costs so much:
+//!
+//! | layout | for | time a byte | memory |
+//! |---|---|---|---|
+//! | flat | tokens of up to 255 bytes | one load for the automaton, then the longest suffix token and shorter ones: at most 10 tests, or a search tree of O(log t) tests with a binary search each | 9 bytes a place of the table, at most 16 places a state and 2^24 in all (150 MB); 20 bytes a token; up to 16 entries of search trees a token and 2^20 more, 40 bytes each; 512 KiB. o200k_base: 70 MB |
+//! | wide | all other dictionaries | amortised O(1) steps of the automaton, each a search among the children of a state; then O(log n log t) tests | 17 bytes a state, of which there are B at most; 60 bytes a token |
+//!
+//! The engine takes the flat layout where the dictionary fits its limits. The worst case of the wide
+//! layout is amortised over pushes: after a truncation the steps that a push has made can be due again,
+//! up to t of them.
+//!
+//! A [`History`] takes 8 bytes a byte of text, and its forks share them.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -134,11 +147,14 @@ mod eager;
 mod encoder;
 mod engine;
 mod error;
+mod flat;
 mod forest;
 mod frontier;
 mod healing;
 mod history;
 mod prefix_tree;
+mod rows;
+mod search_trees;
 mod trie;
 mod units;
 mod wide;

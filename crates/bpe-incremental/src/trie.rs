@@ -221,6 +221,42 @@ impl Trie {
         self.links[rank as usize]
     }
 
+    /// Number of nodes, the root among them.
+    pub(crate) fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// The byte that leads to a node.
+    pub(crate) fn label(&self, node: u32) -> u8 {
+        self.labels[node as usize]
+    }
+
+    pub(crate) fn parent(&self, node: u32) -> u32 {
+        self.parents[node as usize]
+    }
+
+    /// The longest proper suffix of a node that is a node.
+    pub(crate) fn fail(&self, node: u32) -> u32 {
+        self.fails[node as usize]
+    }
+
+    pub(crate) fn has_child(&self, node: u32) -> bool {
+        self.children[node as usize] != NO_CHILD
+    }
+
+    /// Calls `visit` with the label and the node of each child.
+    pub(crate) fn for_each_child(&self, node: u32, mut visit: impl FnMut(u8, u32)) {
+        match self.children[node as usize] {
+            NO_CHILD => {}
+            ONE_CHILD => visit(self.labels[node as usize + 1], node + 1),
+            branch => {
+                for place in self.branch(branch) {
+                    visit(self.branch_labels[place], self.branch_targets[place]);
+                }
+            }
+        }
+    }
+
     /// Bytes of memory.
     pub(crate) fn memory(&self) -> usize {
         self.labels.len()

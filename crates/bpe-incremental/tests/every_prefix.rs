@@ -37,6 +37,16 @@ fn check_all_texts(
     }
 }
 
+/// The engine in the layout that it chooses, and in the one for every dictionary.
+fn both_layouts(dictionary: &Dictionary) -> [LastTokenEngine; 2] {
+    let canonical = canonical(dictionary);
+    let engines = [
+        LastTokenEngine::new(&canonical),
+        LastTokenEngine::new_wide(&canonical),
+    ];
+    engines.map(|engine| engine.expect("proper"))
+}
+
 #[test]
 fn all_proper_dictionaries_of_three_merges_give_the_tokens_of_the_reference() {
     let mut proper = 0;
@@ -46,9 +56,10 @@ fn all_proper_dictionaries_of_three_merges_give_the_tokens_of_the_reference() {
             continue;
         }
         proper += 1;
-        let engine = LastTokenEngine::new(&canonical(&dictionary)).expect("proper");
         let reference = Reference::new(&dictionary);
-        check_all_texts(&mut engine.history(), &reference, &mut Vec::new(), 9);
+        for engine in both_layouts(&dictionary) {
+            check_all_texts(&mut engine.history(), &reference, &mut Vec::new(), 10);
+        }
     }
     // Each merge joins any two of the tokens so far: 2, 3, then 4 of them.
     assert_eq!(proper, 1 + 4 + 4 * (9 - 1) + 4 * (9 - 1) * (16 - 2));
@@ -101,20 +112,23 @@ proptest! {
     ) {
         let dictionary = dictionary_over(3, &merges);
         prop_assert!(dictionary.is_proper());
-        let canonical = canonical(&dictionary);
-        let engine = LastTokenEngine::new(&canonical).expect("proper");
         let reference = Reference::new(&dictionary);
-        let mut history = engine.history();
-        history.extend(&text).expect("letters are tokens");
-        for len in 0..=text.len() {
-            let expected = reference.sentencepiece(&text[..len]).expect("tokens");
-            prop_assert_eq!(history.tokens(len), &expected[..]);
-            prop_assert_eq!(history.token_count(len), expected.len());
-            prop_assert_eq!(history.token_counts()[len], expected.len());
+        for engine in both_layouts(&dictionary) {
+            let mut history = engine.history();
+            history.extend(&text).expect("letters are tokens");
+            let counts = history.token_counts();
+            for len in 0..=text.len() {
+                let expected = reference.sentencepiece(&text[..len]).expect("tokens");
+                prop_assert_eq!(history.tokens(len), &expected[..]);
+                prop_assert_eq!(history.token_count(len), expected.len());
+                prop_assert_eq!(counts[len], expected.len());
+            }
+            let mut tokens = vec![99];
+            IncrementalEncoder::new(&engine)
+                .encode_span(&text, &mut tokens)
+                .expect("tokens");
+            prop_assert_eq!(&tokens[1..], history.tokens(text.len()));
         }
-        let mut tokens = vec![99];
-        IncrementalEncoder::new(&engine).encode_span(&text, &mut tokens).expect("tokens");
-        prop_assert_eq!(&tokens[1..], history.tokens(text.len()));
     }
 
     #[test]
@@ -123,12 +137,16 @@ proptest! {
         len in 0_usize..200,
     ) {
         let dictionary = dictionary_over(2, &merges);
-        let engine = LastTokenEngine::new(&canonical(&dictionary)).expect("proper");
         let reference = Reference::new(&dictionary);
-        let mut history = engine.history();
-        history.extend(&vec![b'a'; len]).expect("tokens");
-        let expected = reference.standard(&vec![b'a'; len]).expect("tokens");
-        prop_assert_eq!(history.tokens(len), expected);
+        let text = vec![b'a'; len];
+        for engine in both_layouts(&dictionary) {
+            let mut history = engine.history();
+            history.extend(&text).expect("tokens");
+            for len in 0..=len {
+                let expected = reference.standard(&text[..len]).expect("tokens");
+                prop_assert_eq!(history.tokens(len), expected);
+            }
+        }
     }
 
     #[test]
@@ -138,11 +156,14 @@ proptest! {
     ) {
         let dictionary = dictionary_over(3, &merges);
         let canonical = canonical(&dictionary);
-        let engine = LastTokenEngine::new(&canonical).expect("proper");
-        let mut history = engine.history();
+        let [flat, wide] = both_layouts(&dictionary);
+        let mut history = flat.history();
+        let mut of_wide = wide.history();
         let mut before = 0;
         for (at, &byte) in text.iter().enumerate() {
             history.push(byte).expect("a token");
+            of_wide.push(byte).expect("a token");
+            prop_assert_eq!(history.depth(), of_wide.depth());
             let text = &text[..=at];
             // The longest suffix that a canonical token goes on from, by looking at all tokens.
             let goes_on = |suffix: &[u8]| {
@@ -207,37 +228,38 @@ fn every_prefix_of_characters_is_what_the_reference_makes_of_its_bytes() {
         (&[], false, true),
     ] {
         let dictionary = over_characters(fallback, fuse, unknown);
-        let engine = LastTokenEngine::new(&canonical(&dictionary)).expect("proper");
         let reference = Reference::new(&dictionary);
-        let mut encoder = IncrementalEncoder::new(&engine);
-        let mut history = engine.history();
-        for _ in 0..300 {
-            let count = random.below(9);
-            let text: Vec<u8> = (0..count)
-                .flat_map(|_| pieces[random.below(pieces.len())])
-                .copied()
-                .collect();
-            history.clear();
-            history.extend(&text).expect("complete");
-            for len in 0..=text.len() {
-                let expected = reference.sentencepiece(&text[..len]).expect("complete");
-                assert_eq!(history.tokens(len), expected, "{:?} {fuse}", &text[..len]);
-                assert_eq!(history.token_counts()[len], expected.len());
-                prefixes += 1;
+        for engine in both_layouts(&dictionary) {
+            let mut encoder = IncrementalEncoder::new(&engine);
+            let mut history = engine.history();
+            for _ in 0..300 {
+                let count = random.below(9);
+                let text: Vec<u8> = (0..count)
+                    .flat_map(|_| pieces[random.below(pieces.len())])
+                    .copied()
+                    .collect();
+                history.clear();
+                history.extend(&text).expect("complete");
+                for len in 0..=text.len() {
+                    let expected = reference.sentencepiece(&text[..len]).expect("complete");
+                    assert_eq!(history.tokens(len), expected, "{:?} {fuse}", &text[..len]);
+                    assert_eq!(history.token_counts()[len], expected.len());
+                    prefixes += 1;
+                }
+                let mut start = 0;
+                for token in history.placed_tokens(text.len()) {
+                    assert_eq!(token.start, start);
+                    start = token.end;
+                }
+                assert_eq!(start, text.len());
+                let mut tokens = Vec::new();
+                encoder.encode_span(&text, &mut tokens).expect("complete");
+                assert_eq!(tokens, history.tokens(text.len()));
+                let cut = random.below(text.len() + 1);
+                history.truncate(cut);
+                history.extend(&text[cut..]).expect("complete");
+                assert_eq!(tokens, history.tokens(text.len()));
             }
-            let mut start = 0;
-            for token in history.placed_tokens(text.len()) {
-                assert_eq!(token.start, start);
-                start = token.end;
-            }
-            assert_eq!(start, text.len());
-            let mut tokens = Vec::new();
-            encoder.encode_span(&text, &mut tokens).expect("complete");
-            assert_eq!(tokens, history.tokens(text.len()));
-            let cut = random.below(text.len() + 1);
-            history.truncate(cut);
-            history.extend(&text[cut..]).expect("complete");
-            assert_eq!(tokens, history.tokens(text.len()));
         }
     }
     assert!(prefixes > 10_000);

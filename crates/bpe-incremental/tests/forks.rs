@@ -39,9 +39,12 @@ fn assert_same(history: &History, text: &[u8]) {
 
 #[test]
 fn any_mix_of_pushes_truncations_and_forks_gives_the_history_of_the_text() {
-    let engine = engine();
     let mut random = Random(11);
-    for _ in 0..30 {
+    for round in 0..40 {
+        let engine = match round % 2 {
+            0 => engine(),
+            _ => LastTokenEngine::new_wide(engine().canonical()).expect("proper"),
+        };
         let mut all: Vec<(History, Vec<u8>)> = vec![(engine.history(), Vec::new())];
         for _ in 0..60 {
             let which = random.below(all.len());
@@ -118,7 +121,7 @@ fn a_cleared_history_begins_again() {
     let fork = history.fork();
     history.clear();
     assert!(history.is_empty());
-    assert_eq!(history.tokens(0), []);
+    assert!(history.tokens(0).is_empty());
     history.extend(b"babb").expect("letters are tokens");
     assert_same(&history, b"babb");
     assert_same(&fork, b"abababab");
@@ -142,5 +145,5 @@ fn a_dictionary_without_tokens_has_an_engine() {
     let engine = LastTokenEngine::new(&canonical(&dictionary)).expect("proper");
     let mut history = engine.history();
     assert!(history.push(b'a').is_err());
-    assert_eq!(history.tokens(0), []);
+    assert!(history.tokens(0).is_empty());
 }

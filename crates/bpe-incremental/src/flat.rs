@@ -1,0 +1,299 @@
+//! The fast layout: one load a byte for the automaton, one for the record of the longest suffix token.
+//!
+//! A state's row holds the targets of its own children and those it would find along its suffix
+//! links, as far as they are at depth 3 and more; so there is no loop over suffix links. Shallower
+//! targets follow from the last two bytes and stand in one table. Rows lie in one array, first fit,
+//! each from a base of its own, so that the byte alone checks whether an entry belongs to the row.
+//! States without children share the row of their suffix.
+//!
+//! The candidates are tried from the longest suffix token along the links to shorter ones. A token
+//! with many suffix tokens has a search tree ([`Trees`]), which takes over after a few failures.
+
+use alloc::vec::Vec;
+
+use crate::engine::EMPTY;
+use crate::forest::{Forest, NONE};
+use crate::rows::Rows;
+use crate::search_trees::Trees;
+use crate::trie::{ROOT, Trie};
+
+/// The layout for dictionaries with tokens of up to 255 bytes and fewer than 2^24 tokens and states.
+///
+/// Time a byte: O(1) for the automaton; at most `LINKS + FEW` tests, or O(log^2 t) of them in a
+/// search tree, t the length of the longest token.
+///
+/// Memory: 9 bytes a place of the array of rows, at most `MOST_PLACES` and no more than 16 a state;
+/// 512 KiB for the pairs; 20 bytes a token; 28 bytes an entry of a search tree, at most
+/// [`Trees::MOST_PER_TOKEN`] a token. Where one of these does not hold, there is no such layout.
+pub(crate) struct Flat {
+    /// Bits 0 to 7 the byte (the check), 8 to 31 the base of the next state, 32 to 55 the rank of
+    /// the longest suffix token, 56 to 63 the length of its successor.
+    rows: Vec<u64>,
+    /// The same by the last two bytes, for targets at depth 1 and 2.
+    pairs: Vec<u64>,
+    /// By rank, and one more for "no token".
+    records: Vec<Record>,
+    /// Of each token its search tree, or `NONE`.
+    tree_of: Vec<u32>,
+    trees: Trees,
+    /// By base, the number of bytes of the state.
+    depths: Vec<u8>,
+    /// Whether more than one byte can follow from each byte on.
+    goes_on: [bool; 256],
+    start: u32,
+    shallow: u32,
+}
+
+/// What a test needs.
+#[derive(Clone, Copy)]
+struct Record {
+    /// The token can end the text where the value before its successor, less `low`, is below `width`.
+    low: u32,
+    width: u32,
+    value: u32,
+    /// The next shorter suffix token: its rank in the upper 24 bits, its successor's length below.
+    link: u32,
+}
+
+/// Links that are tried before a search tree.
+const LINKS: usize = 3;
+
+/// Suffix tokens that a token has without a search tree.
+const FEW: usize = 8;
+
+/// Stands for "no token" in a record and for the value of it.
+const NO_VALUE: u32 = u32::MAX;
+
+/// Numbers have 24 bits; a few are left for fallback bytes, the unknown token and the empty prefix.
+const MOST_TOKENS: usize = (1 << 24) - 1024;
+
+/// What an entry is a number in the low byte of.
+const BASE_SHIFT: u32 = 8;
+
+impl Flat {
+    /// The layout, `None` where the dictionary does not fit it. O(places + n log n) for n tokens.
+    pub(crate) fn new(forest: &Forest, trie: &Trie) -> Option<Self> {
+        if forest.len() > MOST_TOKENS || forest.nodes.iter().any(|node| node.len > 255) {
+            return None;
+        }
+        let successor_len = |node: &crate::forest::Node| match node.successor {
+            NONE => 1, // Not asked for, but it must be there.
+            successor => forest.node(successor).len,
+        };
+        let link = |rank: u32| match trie.link_of(rank) {
+            NONE => (forest.len() as u32) << 8 | 1,
+            link => link << 8 | successor_len(forest.node(link)),
+        };
+        let mut records: Vec<Record> = (0_u32..)
+            .zip(&forest.nodes)
+            .map(|(rank, node)| {
+                let (low, width) = interval(forest, rank);
+                Record {
+                    low,
+                    width,
+                    value: value(node.number, node.len),
+                    link: link(rank),
+                }
+            })
+            .collect();
+        let none = forest.len() as u32;
+        records.push(Record {
+            low: 0,
+            width: u32::MAX,
+            value: NO_VALUE,
+            link: none << 8 | 1,
+        });
+        let (tree_of, trees) = Trees::new(forest, trie, FEW)?;
+        let rows = Rows::new(forest, trie)?;
+        // Two bases after all rows: of the empty text, and of all texts that end in a state of one
+        // byte or none.
+        let start = rows.end();
+        let shallow = start + 512;
+        let mut flat = Self {
+            rows: Vec::new(),
+            pairs: Vec::new(),
+            records,
+            tree_of,
+            trees,
+            depths: rows.depths(trie, shallow as usize + 1),
+            goes_on: [false; 256],
+            start,
+            shallow,
+        };
+        let base_of = |node: u32| rows.base(node).unwrap_or(shallow);
+        let entry = |node: u32, byte: u8| {
+            let (rank, len) = match trie.token(node) {
+                NONE => (none, 1),
+                rank => (rank, successor_len(forest.node(rank))),
+            };
+            u64::from(byte)
+                | u64::from(base_of(trie.with_child(node))) << BASE_SHIFT
+                | u64::from(rank) << 32
+                | u64::from(len) << 56
+        };
+        flat.pairs = Vec::with_capacity(1 << 16);
+        for first in 0..=255 {
+            let before = trie.step(ROOT, first);
+            flat.goes_on[usize::from(first)] = before != ROOT && trie.with_child(before) != ROOT;
+            for byte in 0..=255 {
+                let target = match before {
+                    ROOT => None,
+                    _ => trie.child(before, byte),
+                };
+                let target = target.unwrap_or_else(|| trie.step(ROOT, byte));
+                flat.pairs.push(entry(target, byte));
+            }
+        }
+        flat.rows = rows.entries(trie, entry, |before, byte| {
+            flat.pairs[usize::from(before) << 8 | usize::from(byte)]
+        });
+        flat.rows.resize(start as usize, 0);
+        let first = (0..=255).map(|byte| entry(trie.step(ROOT, byte), byte));
+        flat.rows.extend(first);
+        // The check of these never holds: it would for a base one up or down, which no row has.
+        flat.rows.resize(shallow as usize, 0);
+        flat.rows.extend((0..256).map(|byte| byte ^ 1));
+        Some(flat)
+    }
+
+    /// The state of the empty text.
+    pub(crate) fn start(&self) -> u32 {
+        self.start << BASE_SHIFT
+    }
+
+    /// As [`Wide::push`](crate::wide::Wide::push), with values in place of numbers.
+    #[inline(always)]
+    pub(crate) fn push(
+        &self,
+        state: u32,
+        byte: u8,
+        history: impl Fn(usize) -> u32,
+    ) -> (u32, Option<u32>) {
+        let mut entry = self.rows[(state >> BASE_SHIFT) as usize + usize::from(byte)];
+        if entry as u8 != byte {
+            entry = self.pairs[(state as usize & 0xFF) << 8 | usize::from(byte)];
+        }
+        let record = &self.records[(entry >> 32) as usize & 0xFF_FFFF];
+        let before = history((entry >> 56) as usize);
+        let value = match before.wrapping_sub(record.low) < record.width {
+            true => record.value,
+            false => self.shorter(record.link, history),
+        };
+        (entry as u32, (value != NO_VALUE).then_some(value))
+    }
+
+    /// The values of all prefixes of two texts: of a prefix of n bytes in place n, the empty one's
+    /// in place 0. They are read in turn, byte by byte, so that one goes on while the other waits
+    /// for memory.
+    ///
+    /// # Errors
+    ///
+    /// The offset of the first byte that no token stands for, counted over both texts.
+    pub(crate) fn run(&self, texts: [&[u8]; 2], values: [&mut Vec<u32>; 2]) -> Result<(), usize> {
+        let [first, second] = texts;
+        let [mine, other] = values;
+        for (text, values) in [(first, &mut *mine), (second, &mut *other)] {
+            if values.len() <= text.len() {
+                values.resize(text.len() + 1, EMPTY);
+            }
+            values[0] = EMPTY;
+        }
+        // Slices, so that their ends are known in the loops.
+        let mine = &mut mine[..=first.len()];
+        let other = &mut other[..=second.len()];
+        let (mut state, mut other_state) = (self.start(), self.start());
+        let both = first.len().min(second.len());
+        for at in 0..both {
+            let value = self.next(&mut state, first[at], &mine[..=at]);
+            let other_value = self.next(&mut other_state, second[at], &other[..=at]);
+            if value == NO_VALUE || other_value == NO_VALUE {
+                return self.first_missing(texts);
+            }
+            mine[at + 1] = value;
+            other[at + 1] = other_value;
+        }
+        for (text, values, mut state) in [(first, mine, state), (second, other, other_state)] {
+            for at in both..text.len() {
+                let value = self.next(&mut state, text[at], &values[..=at]);
+                if value == NO_VALUE {
+                    return self.first_missing(texts);
+                }
+                values[at + 1] = value;
+            }
+        }
+        Ok(())
+    }
+
+    /// The value after a byte, where `values` are those of all prefixes so far.
+    #[inline(always)]
+    fn next(&self, state: &mut u32, byte: u8, values: &[u32]) -> u32 {
+        let (next, value) = self.push(*state, byte, |back| values[values.len() - back]);
+        *state = next;
+        value.unwrap_or(NO_VALUE)
+    }
+
+    #[cold]
+    fn first_missing(&self, texts: [&[u8]; 2]) -> Result<(), usize> {
+        let none = self.records.len() - 1;
+        let is_missing = |byte: &u8| {
+            let entry = self.rows[self.start as usize + usize::from(*byte)];
+            (entry >> 32) as usize & 0xFF_FFFF == none
+        };
+        let place = texts.into_iter().flatten().position(is_missing);
+        place.map_or(Ok(()), Err)
+    }
+
+    /// The value of the longest valid token from a link on.
+    #[inline]
+    fn shorter(&self, mut link: u32, history: impl Fn(usize) -> u32) -> u32 {
+        let mut failed = 1;
+        loop {
+            let rank = (link >> 8) as usize;
+            let record = &self.records[rank];
+            if history(link as usize & 0xFF).wrapping_sub(record.low) < record.width {
+                return record.value;
+            }
+            failed += 1;
+            if failed == LINKS
+                && let Some(&tree) = self.tree_of.get(rank)
+                && tree != NONE
+            {
+                return self.trees.last_token(tree, &history);
+            }
+            link = record.link;
+        }
+    }
+
+    /// Length of the longest suffix of the text that more bytes can make a token of.
+    pub(crate) fn depth(&self, state: u32) -> usize {
+        let base = state >> BASE_SHIFT;
+        match base == self.shallow {
+            true => usize::from(self.goes_on[state as usize & 0xFF]),
+            false => usize::from(self.depths[base as usize]),
+        }
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn memory(&self) -> usize {
+        size_of_val(&self.rows[..])
+            + size_of_val(&self.pairs[..])
+            + size_of_val(&self.records[..])
+            + size_of_val(&self.tree_of[..])
+            + size_of_val(&self.depths[..])
+            + self.trees.memory()
+    }
+}
+
+/// The value that stands for a token.
+pub(crate) fn value(number: u32, len: u32) -> u32 {
+    number << 8 | len
+}
+
+/// The interval of a token as a start and a width of values.
+pub(crate) fn interval(forest: &Forest, rank: u32) -> (u32, u32) {
+    let node = forest.node(rank);
+    match node.is_atom() {
+        true => (0, u32::MAX),
+        false => (node.low << 8, node.high.saturating_sub(node.low) << 8),
+    }
+}
