@@ -1,7 +1,7 @@
 //! The timer of every ratio: two sides in turn, A B A B, in one process and one thread.
 //!
-//! What else the machine does then falls on both sides, which two separate runs do not give. The
-//! first round warms up and is not counted.
+//! What else the machine does then falls on both sides, which two separate runs do not give. The time
+//! that the thread waits for a core does not count, where the system tells it. The first round warms up and is not counted.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -72,11 +72,22 @@ impl Rounds {
 
 fn once<T>(side: &mut impl FnMut() -> T) -> Duration {
     let start = Instant::now();
+    let waited = waited();
     let result = black_box(side());
-    let time = start.elapsed();
+    let waited = self::waited().saturating_sub(waited);
+    let time = start.elapsed().saturating_sub(waited);
     // What the side returns is dropped outside the time, on both sides alike.
     drop(result);
     time
+}
+
+/// The time that this thread was ready to run and did not, since others did; where the system does
+/// not tell it (Linux does), none.
+pub(crate) fn waited() -> Duration {
+    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let waited = statistics.split_whitespace().nth(1);
+    let nanoseconds = waited.and_then(|waited| waited.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or(0))
 }
 
 /// Least, middle and largest of some numbers.

@@ -83,12 +83,15 @@ pub(crate) fn child(side: &str, encoding: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The resident memory of this process, where the system tells it (Linux).
 fn resident_bytes() -> Option<u64> {
+    memory("VmRSS:")
+}
+
+/// A figure of this process's memory in bytes, where the system tells it (Linux): `VmRSS:` is what is
+/// resident, `VmHWM:` the most that ever was.
+pub(crate) fn memory(field: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
     let kilobytes = line.trim().strip_suffix("kB")?.trim();
     Some(kilobytes.parse::<u64>().ok()? * 1024)
 }

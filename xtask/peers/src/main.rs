@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod corpora;
+mod incremental;
 mod interleave;
 mod load;
 mod oracle;
@@ -36,6 +37,16 @@ enum Command {
     Oracle(oracle::Arguments),
     /// Time ours and tiktoken-rs in turn, after comparing their ids.
     Ratio(ratio::Arguments),
+    /// Time the last-token engine and the two other incremental encoders in turn.
+    Incremental(incremental::Arguments),
+    /// One measurement of `incremental`'s building, in the child process that makes it.
+    #[command(hide = true)]
+    IncrementalChild {
+        /// `bpe-incremental`, `mtc-inc-bpe`, or `nothing`.
+        side: String,
+        /// An encoding, or `pathological`.
+        dictionary: String,
+    },
     /// One measurement of `ratio --load`, in the child process that makes it.
     #[command(hide = true)]
     LoadChild {
@@ -58,6 +69,10 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Oracle(arguments) => oracle::run(&arguments),
         Command::Ratio(arguments) => ratio::run(&arguments),
+        Command::Incremental(arguments) => incremental::run(&arguments),
+        Command::IncrementalChild { side, dictionary } => {
+            incremental::child(&side, &dictionary).map(|()| true)
+        }
         Command::LoadChild { side, encoding } => load::child(&side, &encoding).map(|()| true),
     };
     match done {

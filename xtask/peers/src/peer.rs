@@ -1,5 +1,6 @@
 //! The seam to other tokenizers: one small adapter for each, in a file of its own.
 
+pub(crate) mod mtc_inc_bpe;
 mod tiktoken_rs;
 
 use std::cell::Cell;

@@ -34,6 +34,13 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<OsString>,
     },
+    /// The last-token engine beside mtc-inc-bpe and the `bpe` crate; `--help` for the options.
+    #[command(disable_help_flag = true)]
+    Incremental {
+        /// Passed to `peers incremental`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        rest: Vec<OsString>,
+    },
     /// Bytes a token of each embedded vocabulary on each corpus of bench-data.
     BytesPerToken(bytes_per_token::Arguments),
     /// Time until ready, resident memory and file size of each embedded encoding.
@@ -53,6 +60,10 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Command::Ratio { rest } => {
             let ratio = OsString::from("ratio");
             return peers::run_with([ratio].into_iter().chain(rest.iter().cloned()));
+        }
+        Command::Incremental { rest } => {
+            let incremental = OsString::from("incremental");
+            return peers::run_with([incremental].into_iter().chain(rest.iter().cloned()));
         }
         Command::BytesPerToken(arguments) => bytes_per_token::run(arguments),
         Command::Load(arguments) => load::run(arguments),
