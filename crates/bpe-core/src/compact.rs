@@ -36,7 +36,7 @@ impl CanonicalForm {
     /// that each is canonical is for the writer to know (`cargo xtask verify` checks the embedded
     /// ones).
     ///
-    /// Cost: O(bytes of all tokens); some milliseconds for 200,000 tokens.
+    /// Cost: O(bytes of all tokens); some tens of milliseconds for 200,000 tokens.
     ///
     /// # Errors
     ///

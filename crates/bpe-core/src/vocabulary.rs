@@ -364,8 +364,9 @@ impl VocabularyBuilder {
 
     pub(crate) fn finish(self) -> Vocabulary {
         let mut vocabulary = self.vocabulary;
-        let table_len = vocabulary.max_id().map_or(0, |id| id as usize + 1);
-        if table_len <= 4 * vocabulary.len() + (1 << 16) {
+        let table_len = vocabulary.max_id().map_or(0, |id| u64::from(id) + 1);
+        if table_len <= 4 * vocabulary.len() as u64 + (1 << 16) {
+            let table_len = table_len as usize;
             let mut table = alloc::vec![HOLE; table_len];
             for (position, &id) in vocabulary.ids.iter().enumerate() {
                 table[id as usize] = position as u32;

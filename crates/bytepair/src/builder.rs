@@ -94,9 +94,9 @@ impl TokenizerBuilder {
             canonical: Arc::clone(&inner.canonical),
             patterns: inner.patterns.clone(),
             engine: Engine::Auto,
-            lexers: match inner.patterns.is_empty() {
-                true => Lexers::Custom(inner.lexers.clone()),
-                false => Lexers::Made(inner.lexers.clone()),
+            lexers: match inner.patterns.len() == inner.lexers.len() {
+                true => Lexers::Made(inner.lexers.clone()),
+                false => Lexers::Custom(inner.lexers.clone()),
             },
             algorithm: Algorithm::default(),
             encoder: Some(Encoder(inner.pool.prototype().encoder.clone_box())),

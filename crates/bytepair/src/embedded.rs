@@ -90,7 +90,7 @@ macro_rules! embedded {
         impl Tokenizer {
             $(#[$doc])*
             ///
-            /// Built at the first call, some milliseconds; later calls clone it.
+            /// Built at the first call, some tens of milliseconds (docs/benchmarks); later calls clone it.
             pub fn $name() -> Self {
                 static TOKENIZER: std::sync::OnceLock<Tokenizer> = std::sync::OnceLock::new();
                 let build = || {

@@ -378,7 +378,7 @@ impl Tokenizer {
             let rest = &text[start..piece.end];
             let len = match self.unknown() {
                 _ if index + 1 == ids.len() => rest.len(),
-                Some((unknown, fused)) if unknown == id => self.unknown_len(rest, fused),
+                Some((unknown, fused)) if unknown == id => self.unknown_len(rest, unknown, fused),
                 _ => self.token_bytes(id).map_or(0, <[u8]>::len),
             };
             let end = (start + len).min(piece.end);
@@ -387,9 +387,9 @@ impl Tokenizer {
         }
     }
 
-    /// How many bytes at the start of `text` an unknown token covers: one character that is no
-    /// token, or all such characters in a row where they fuse.
-    fn unknown_len(&self, text: &[u8], fused: bool) -> usize {
+    /// How many bytes at the start of `text` the unknown token covers: one character that is no
+    /// token, or all such characters in a row where they fuse; or the character that it spells itself.
+    fn unknown_len(&self, text: &[u8], unknown: TokenId, fused: bool) -> usize {
         let vocabulary = self.vocabulary();
         let mut len = 0;
         while len < text.len() {
@@ -401,7 +401,11 @@ impl Tokenizer {
             let (part, is_token) = match chunk.valid().chars().next() {
                 Some(character) => {
                     let part = &window[..character.len_utf8()];
-                    (part, vocabulary.id_of(part).is_some())
+                    let token = vocabulary.id_of(part);
+                    if token == Some(unknown) && len == 0 {
+                        return part.len();
+                    }
+                    (part, token.is_some())
                 }
                 None => (chunk.invalid(), false),
             };

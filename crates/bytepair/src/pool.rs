@@ -1,5 +1,7 @@
 //! Engines for the convenience methods: taken by a thread for a call, given back after it.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -77,11 +79,39 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// The number of this thread, counted in the order of first calls.
+/// The number of this thread: the lowest that no running thread has. So threads that come and go, as
+/// those of a batch do, find the engines of those that went before.
 fn thread_number() -> usize {
+    struct Number(usize);
+
+    impl Drop for Number {
+        fn drop(&mut self) {
+            let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+            free.push(Reverse(self.0));
+        }
+    }
+
+    static FREE: Mutex<BinaryHeap<Reverse<usize>>> = Mutex::new(BinaryHeap::new());
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed);
+        static NUMBER: Number = {
+            let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            Number(free.map_or_else(|| NEXT.fetch_add(1, Ordering::Relaxed), |free| free.0))
+        };
     }
-    NUMBER.with(|number| *number)
+    // Where the thread is on its way out, any number will do.
+    NUMBER.try_with(|number| number.0).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_follow_each_other_have_one_number() {
+        let number = || std::thread::spawn(thread_number).join().ok();
+        let most = (0..200).filter_map(|_| number()).max();
+        // Other tests run beside this one, each on a thread of its own.
+        assert!(most < Some(100), "{most:?}");
+    }
 }

@@ -1,9 +1,10 @@
 //! Hugging Face's `tokenizer.json`: the BPE model, and the pre-tokenizers `Split`, `Sequence` and
 //! `ByteLevel`.
 //!
-//! What is not done yet is refused by name, never skipped: normalizers, other pre-tokenizers and
-//! decoders, other models, dropout, affixes, added tokens with flags. Post-processors that only add
-//! special tokens around a text are accepted and not run: [`Tokenizer::encode`] never adds tokens.
+//! What is not done yet is refused by name: normalizers, other pre-tokenizers and decoders, other
+//! models, dropout, affixes, added tokens with flags. Read and left off are `truncation`, `padding` and
+//! post-processors that only add special tokens around a text: [`Tokenizer::encode`] gives the tokens
+//! of the whole text and no others.
 //! [`read_dictionary`] reads the model alone, whatever stands around it.
 
 use std::collections::{HashMap, HashSet};
@@ -53,7 +54,7 @@ impl Tokenizer {
 /// pairs), `ignore_merges`, `byte_fallback`, `unk_token` and `fuse_unk`. What else the file holds is
 /// for the caller to mind: normalizer, pre-tokenizer, added tokens are not part of a dictionary.
 ///
-/// Tokens are spelled in the byte-level alphabet where the pre-tokenizer or the decoder says
+/// Tokens are spelled in the byte-level alphabet where normalizer, pre-tokenizer or decoder says
 /// `ByteLevel`; then each single byte must be a token, and `unk_token` is of no consequence. Special
 /// tokens that stand in the vocabulary too are left out of the dictionary, since no text may make
 /// them; but for the unknown token, and for those that a merge names or makes.
@@ -201,16 +202,9 @@ impl File {
 
     /// Whether tokens are spelled in the byte-level alphabet.
     fn is_byte_level(&self) -> bool {
-        fn names_byte_level(step: &Value) -> bool {
-            let parts = ["pretokenizers", "decoders"];
-            step["type"] == "ByteLevel"
-                || parts.iter().any(|part| {
-                    step[*part]
-                        .as_array()
-                        .is_some_and(|steps| steps.iter().any(names_byte_level))
-                })
-        }
-        names_byte_level(&self.pre_tokenizer) || names_byte_level(&self.decoder)
+        [&self.pre_tokenizer, &self.normalizer, &self.decoder]
+            .into_iter()
+            .any(names_byte_level)
     }
 
     fn dictionary(&self, limits: &ReadLimits) -> Result<Dictionary, LoadError> {
@@ -359,6 +353,10 @@ impl File {
             return Err(unsupported_type("decoder", &self.decoder));
         }
         for (index, token) in self.added_tokens.iter().enumerate() {
+            if token.content.is_empty() {
+                let place = format!("added_tokens[{index}].content");
+                return Err(LoadError::at(place, "the text is empty"));
+            }
             let flags = [
                 ("single_word", token.single_word),
                 ("lstrip", token.lstrip),
@@ -409,9 +407,13 @@ impl File {
 
     /// The patterns of the pre-tokenizer, in order.
     fn patterns(&self) -> Result<Vec<Pattern>, LoadError> {
-        let mut patterns = Vec::new();
-        append_patterns("pre_tokenizer", &self.pre_tokenizer, &mut patterns)?;
-        Ok(patterns)
+        let mut stages = Stages::default();
+        stages.append("pre_tokenizer", &self.pre_tokenizer)?;
+        if names_byte_level(&self.decoder) && !stages.is_byte_level {
+            let what = "ByteLevel without a pre-tokenizer ByteLevel";
+            return Err(LoadError::unsupported("decoder", what));
+        }
+        Ok(stages.patterns)
     }
 }
 
@@ -452,6 +454,13 @@ impl Spelling {
     }
 }
 
+/// Whether a step, or one inside it, is `ByteLevel`.
+fn names_byte_level(step: &Value) -> bool {
+    let parts = ["pretokenizers", "normalizers", "decoders"];
+    let inside = parts.iter().filter_map(|part| step[*part].as_array());
+    step["type"] == "ByteLevel" || inside.flatten().any(names_byte_level)
+}
+
 /// Null, or a sequence without steps.
 fn is_nothing(step: &Value, steps: &str) -> bool {
     let is_empty = || step[steps].as_array().is_some_and(Vec::is_empty);
@@ -473,47 +482,52 @@ fn check_post_processor(place: &str, step: &Value) -> Result<(), LoadError> {
     }
 }
 
-fn append_patterns(
-    place: &str,
-    step: &Value,
-    patterns: &mut Vec<Pattern>,
-) -> Result<(), LoadError> {
-    match step["type"].as_str() {
-        None if step.is_null() => Ok(()),
-        Some("Sequence") => {
-            let steps = list(place, step, "pretokenizers")?;
-            steps.iter().enumerate().try_for_each(|(index, step)| {
-                append_patterns(&format!("{place}.pretokenizers[{index}]"), step, patterns)
-            })
-        }
-        Some("ByteLevel") => {
-            check_stages(place, patterns)?;
-            if flag(place, step, "add_prefix_space", true)? {
-                let place = format!("{place}.add_prefix_space");
-                return Err(LoadError::unsupported(place, "a prefixed blank"));
-            }
-            if flag(place, step, "use_regex", true)? {
-                patterns.push(Pattern::gpt2());
-            }
-            Ok(())
-        }
-        Some("Split") => {
-            check_stages(place, patterns)?;
-            patterns.push(split_pattern(place, step)?);
-            Ok(())
-        }
-        _ => Err(unsupported_type(place, step)),
-    }
+/// The stages of a pre-tokenizer so far.
+#[derive(Default)]
+struct Stages {
+    patterns: Vec<Pattern>,
+    /// What comes after `ByteLevel` sees the characters that stand for bytes, and not the text.
+    is_byte_level: bool,
 }
 
-/// A file may not ask for more automata than a tokenizer has stages.
-fn check_stages(place: &str, patterns: &[Pattern]) -> Result<(), LoadError> {
-    match patterns.len() < MOST_STAGES {
-        true => Ok(()),
-        false => Err(LoadError::unsupported(
-            place,
-            "so long a sequence of patterns",
-        )),
+impl Stages {
+    fn append(&mut self, place: &str, step: &Value) -> Result<(), LoadError> {
+        let kind = step["type"].as_str();
+        if self.is_byte_level && matches!(kind, Some("ByteLevel" | "Split")) {
+            return Err(LoadError::unsupported(place, "a stage after ByteLevel"));
+        }
+        match kind {
+            None if step.is_null() => Ok(()),
+            Some("Sequence") => {
+                let steps = list(place, step, "pretokenizers")?;
+                steps.iter().enumerate().try_for_each(|(index, step)| {
+                    self.append(&format!("{place}.pretokenizers[{index}]"), step)
+                })
+            }
+            Some("ByteLevel") => {
+                self.is_byte_level = true;
+                if flag(place, step, "add_prefix_space", true)? {
+                    let place = format!("{place}.add_prefix_space");
+                    return Err(LoadError::unsupported(place, "a prefixed blank"));
+                }
+                match flag(place, step, "use_regex", true)? {
+                    true => self.push(place, Pattern::gpt2()),
+                    false => Ok(()),
+                }
+            }
+            Some("Split") => self.push(place, split_pattern(place, step)?),
+            _ => Err(unsupported_type(place, step)),
+        }
+    }
+
+    /// A file may not ask for more automata than a tokenizer has stages.
+    fn push(&mut self, place: &str, pattern: Pattern) -> Result<(), LoadError> {
+        if self.patterns.len() == MOST_STAGES {
+            let what = "so long a sequence of patterns";
+            return Err(LoadError::unsupported(place, what));
+        }
+        self.patterns.push(pattern);
+        Ok(())
     }
 }
 
@@ -523,7 +537,7 @@ fn check_stages(place: &str, patterns: &[Pattern]) -> Result<(), LoadError> {
 fn split_pattern(place: &str, step: &Value) -> Result<Pattern, LoadError> {
     let pattern = match &step["pattern"] {
         Value::Object(object) => match (object.get("Regex"), object.get("String")) {
-            (Some(Value::String(regex)), None) => Pattern::new(regex),
+            (Some(Value::String(regex)), None) => oniguruma(place, regex)?,
             (None, Some(Value::String(text))) => Pattern::new(&escaped(text)),
             _ => return Err(malformed(place, "pattern")),
         },
@@ -547,6 +561,47 @@ fn split_pattern(place: &str, step: &Value) -> Result<Pattern, LoadError> {
             ))
         }
     }
+}
+
+/// The pattern that `tokenizers` compiles with Oniguruma, in Ruby's syntax. What means something else
+/// there is refused: `^` and `$` stand at lines, `(?m)` is about the full stop, `\Z` comes before a last
+/// newline. Patterns of a known family have none of it.
+fn oniguruma(place: &str, regex: &str) -> Result<Pattern, LoadError> {
+    let pattern = Pattern::new(regex);
+    if pattern.family().is_some() {
+        return Ok(pattern);
+    }
+    let refused = |what: &str| {
+        let what = format!("{what}, which is another thing in Oniguruma's syntax,");
+        Err(LoadError::unsupported(format!("{place}.pattern"), what))
+    };
+    let mut depth = 0_usize;
+    let mut characters = regex.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => {
+                if let Some(escaped) = characters.next().filter(|next| "ZGKRX".contains(*next)) {
+                    return refused(&format!("\\{escaped}"));
+                }
+            }
+            '[' => {
+                depth += 1;
+                characters.next_if_eq(&'^');
+                characters.next_if_eq(&']');
+            }
+            ']' => depth = depth.saturating_sub(1),
+            '^' | '$' if depth == 0 => return refused(&character.to_string()),
+            '(' if depth == 0 && characters.next_if_eq(&'?').is_some() => {
+                while let Some(flag) = characters.next_if(|next| next.is_ascii_lowercase()) {
+                    if flag == 'm' || flag == 's' {
+                        return refused(&format!("the flag {flag}"));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(pattern)
 }
 
 /// A regex that matches `text` and nothing else. Only what has a meaning is escaped: an escaped `<`

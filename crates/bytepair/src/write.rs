@@ -17,8 +17,8 @@ impl Tokenizer {
     ///
     /// # Errors
     ///
-    /// A vocabulary over characters instead of bytes, or lexers of the caller's own, which have no
-    /// pattern to write.
+    /// A vocabulary over characters instead of bytes, lexers of the caller's own, which have no pattern
+    /// to write, or a special token with a second text (`o200k_harmony` has one).
     ///
     /// ```
     /// use bytepair::{ReadLimits, Specials, Tokenizer};
@@ -42,10 +42,18 @@ impl Tokenizer {
             let bytes = vocabulary.token_bytes(id).unwrap_or_default();
             byte_level::encode(bytes)
         };
-        let vocab: Map<String, Value> = vocabulary
+        let added = self.inner.specials.tokens();
+        if let Some(alias) = added.iter().find(|token| token.kind == SpecialKind::Alias) {
+            return Err(SaveError(SaveKind::Alias(alias.text.clone())));
+        }
+        // Added tokens stand in the vocabulary too: `tokenizers` numbers those that do not anew.
+        let ordinary = vocabulary
             .iter()
-            .map(|(id, bytes)| (byte_level::encode(bytes), id.into()))
-            .collect();
+            .map(|(id, bytes)| (byte_level::encode(bytes), id.into()));
+        let special = added
+            .iter()
+            .map(|token| (token.text.clone(), token.id.into()));
+        let vocab: Map<String, Value> = ordinary.chain(special).collect();
         let mut rules: Vec<_> = canonical.rules().collect();
         rules.sort_by_key(|rule| rule.priority);
         let merges: Vec<[String; 2]> = rules
@@ -62,12 +70,8 @@ impl Tokenizer {
             })
         });
         let stages: Vec<Value> = splits.chain([byte_level.clone()]).collect();
-        let added: Vec<Value> = self
-            .inner
-            .specials
-            .tokens()
+        let added: Vec<Value> = added
             .iter()
-            .filter(|token| token.kind != SpecialKind::Alias)
             .map(|token| {
                 json!({
                     "id": token.id, "content": token.text, "single_word": false, "lstrip": false,
@@ -105,14 +109,25 @@ pub struct SaveError(SaveKind);
 enum SaveKind {
     Characters,
     CustomLexers,
+    Alias(String),
 }
 
 impl fmt::Display for SaveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0 {
-            SaveKind::Characters => "only vocabularies over bytes are written as tokenizer.json",
-            SaveKind::CustomLexers => "lexers of the caller's own have no pattern to write",
-        })
+        match &self.0 {
+            SaveKind::Characters => {
+                f.write_str("only vocabularies over bytes are written as tokenizer.json")
+            }
+            SaveKind::CustomLexers => {
+                f.write_str("lexers of the caller's own have no pattern to write")
+            }
+            SaveKind::Alias(text) => {
+                write!(
+                    f,
+                    "special token {text:?}: a tokenizer.json has one text for an id"
+                )
+            }
+        }
     }
 }
 

@@ -92,6 +92,20 @@ fn what_is_not_done_is_refused_by_name() {
             r#"{"type": "ByteLevel", "add_prefix_space": true}"#,
             "add_prefix_space",
         ),
+        (
+            "pre_tokenizer",
+            r#"{"type": "Sequence", "pretokenizers": [
+                {"type": "ByteLevel", "add_prefix_space": false},
+                {"type": "Split", "pattern": {"String": " "}, "behavior": "Isolated"}]}"#,
+            "a stage after ByteLevel",
+        ),
+        ("pre_tokenizer", &split(r#"{"Regex": "a$"}"#), "$"),
+        (
+            "pre_tokenizer",
+            &split(r#"{"Regex": "(?im:a)[^$]"}"#),
+            "flag m",
+        ),
+        ("pre_tokenizer", &split(r#"{"Regex": "a\\Z"}"#), "\\Z"),
         ("model", r#"{"type": "Unigram", "vocab": []}"#, "Unigram"),
         (
             "added_tokens",
@@ -109,6 +123,55 @@ fn what_is_not_done_is_refused_by_name() {
     }
     let error = load(&[("surprise", "1")]).expect_err("unknown field");
     assert!(error.to_string().contains("surprise"), "{error}");
+}
+
+#[test]
+fn the_alphabet_is_that_of_the_pre_tokenizer() {
+    let error = load(&[("pre_tokenizer", "null")]).expect_err("only the decoder is ByteLevel");
+    assert!(
+        error.is_unsupported() && error.to_string().contains("decoder"),
+        "{error}"
+    );
+}
+
+#[test]
+fn anchors_inside_classes_and_escaped_ones_are_characters() {
+    for regex in [r"[^$]", r"\\$", r"[]^]", r"[a[^b]$]"] {
+        let pattern = format!(r#"{{"Regex": "{regex}"}}"#);
+        load(&[("pre_tokenizer", &split(&pattern))]).expect(regex);
+    }
+}
+
+#[test]
+fn a_text_that_is_a_token_already_gets_no_second_id() {
+    let added = r#"[{"id": 1000, "content": "ab", "special": true}]"#;
+    let error = load(&[("added_tokens", added)]).expect_err("ab has the id 256");
+    assert!(error.to_string().contains("256"), "{error}");
+}
+
+#[test]
+fn a_tokenizer_written_as_json_comes_back() {
+    for tokenizer in [
+        Tokenizer::r50k_base(),
+        Tokenizer::p50k_edit(),
+        Tokenizer::cl100k_base(),
+    ] {
+        let file = tokenizer.to_tokenizer_json().expect("bytes and a pattern");
+        let back = Tokenizer::from_tokenizer_json(file.as_bytes(), &LIMITS).expect("ours");
+        let specials: Vec<_> = tokenizer.special_tokens().collect();
+        assert_eq!(back.special_tokens().collect::<Vec<_>>(), specials);
+        let text = "It's 2026:\n\n   naïve 龘<|endoftext|>";
+        assert_eq!(back.encode(text).ok(), tokenizer.encode(text).ok());
+        // `tokenizers` keeps the ids of special tokens only where the vocabulary has them.
+        let file: serde_json::Value = serde_json::from_str(&file).expect("JSON");
+        for (text, id) in specials {
+            assert_eq!(file["model"]["vocab"][text], id);
+        }
+    }
+    let error = Tokenizer::o200k_harmony()
+        .to_tokenizer_json()
+        .expect_err("two texts of one id");
+    assert!(error.to_string().contains("200018"), "{error}");
 }
 
 #[test]
@@ -145,9 +208,10 @@ fn a_split_at_a_string_splits_at_that_string_whatever_it_is_made_of() {
 
 #[test]
 fn sequences_of_stages_have_an_end() {
-    let step = r#"{"type": "ByteLevel", "add_prefix_space": false, "use_regex": true}"#;
+    let step = r#"{"type": "Split", "pattern": {"String": "-"}, "behavior": "Isolated"}"#;
+    let last = r#"{"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}"#;
     let stages = |count: usize| {
-        let steps = vec![step; count].join(",");
+        let steps = [vec![step; count], vec![last]].concat().join(",");
         load(&[(
             "pre_tokenizer",
             &format!(r#"{{"type": "Sequence", "pretokenizers": [{steps}]}}"#),
@@ -210,6 +274,17 @@ fn offsets_of_unknown_characters_cover_them_and_stay_linear() {
     let encoding = fused.encode_with_offsets("aéxb").expect("unknown token");
     assert_eq!(encoding.ids, [1, 0, 2]);
     assert_eq!(encoding.byte_ranges, [0..1, 1..4, 4..5]);
+    // Where the unknown token's own text is one character, it covers that character too.
+    let question = r#"{"type": "BPE", "unk_token": "?", "merges": [], "vocab": {"?": 0, "a": 1}}"#;
+    let null = [
+        ("pre_tokenizer", "null"),
+        ("decoder", "null"),
+        ("model", question),
+    ];
+    let question = load(&null).expect("supported");
+    let encoding = question.encode_with_offsets("?éa?").expect("unknown token");
+    assert_eq!(encoding.ids, [0, 0, 1, 0]);
+    assert_eq!(encoding.byte_ranges, [0..1, 1..3, 3..4, 4..5]);
     for tokenizer in [&tokenizer, &fused] {
         let text = "xa".repeat(1 << 18);
         let start = std::time::Instant::now();
