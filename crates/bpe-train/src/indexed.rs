@@ -177,14 +177,14 @@ struct Candidate {
     count: u64,
     pair: Pair,
     /// The bytes of both, where these decide between equal counts, and not the symbols.
-    bytes: Option<(Box<[u8]>, Box<[u8]>)>,
+    bytes: Option<[Box<[u8]>; 2]>,
 }
 
 impl Candidate {
     fn new(tokens: &Tokens, ties: Ties, pair: Pair, count: u64) -> Self {
         let bytes = |symbol: u32| tokens.bytes(symbol).into();
         let bytes = match ties {
-            Ties::Lexicographic => Some((bytes(pair.0), bytes(pair.1))),
+            Ties::Lexicographic => Some([bytes(pair.0), bytes(pair.1)]),
             Ties::HuggingFace => None,
         };
         Self { count, pair, bytes }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Every result equals the reference tokenizer's (tiktoken for the embedded encodings), token for
-//! token, on every input. No input makes it quadratic. Text that holds the text of a special token
+//! token, on every text. No input makes it quadratic. Text that holds the text of a special token
 //! stays text, unless the caller says otherwise: [`Specials`].
 //!
 //! # What there is
