@@ -259,7 +259,8 @@ fn text_that_has_no_token_is_status_1_with_its_place() {
 #[test]
 fn text_that_cannot_be_cut_is_held_in_memory_with_one_warning() {
     let tiktoken = data("cases/load/ok.tiktoken");
-    let own = ["count", "--tokenizer", &tiktoken, "--pattern", r"\w+|\W"];
+    // Where one of these words ends depends on all that stands before it.
+    let own = ["count", "--tokenizer", &tiktoken, "--pattern", "(?s).{1,3}"];
     let text = b"word and word ".repeat(700_000);
     let counted = run(&own, &text);
     assert_eq!(counted.status, 0, "{}", counted.stderr);
@@ -271,9 +272,10 @@ fn text_that_cannot_be_cut_is_held_in_memory_with_one_warning() {
     );
     let short = run(&own, b"word and word ");
     assert_eq!(short.stderr, "");
-    let known = ["count", "--tokenizer", &tiktoken, "--pattern", "gpt2"];
-    let known = run(&known, &text);
-    assert_eq!(known.stderr, "");
+    for pattern in ["gpt2", r"\w+|\W"] {
+        let cut = ["count", "--tokenizer", &tiktoken, "--pattern", pattern];
+        assert_eq!(run(&cut, &text).stderr, "");
+    }
 }
 
 #[test]

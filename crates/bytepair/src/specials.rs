@@ -99,15 +99,6 @@ impl SpecialTable {
                     format_args!("another special token has the id {}", token.id),
                 ));
             }
-            if let Some(id) = vocabulary
-                .id_of(token.text.as_bytes())
-                .filter(|&id| id != token.id)
-            {
-                return Err(LoadError::at(
-                    place(),
-                    format_args!("the vocabulary has the same text with the id {id}"),
-                ));
-            }
             let ordinary = vocabulary.token_bytes(token.id);
             if ordinary.is_some_and(|bytes| bytes != token.text.as_bytes()) {
                 return Err(LoadError::at(

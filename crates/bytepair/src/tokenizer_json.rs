@@ -40,7 +40,14 @@ impl Tokenizer {
         for pattern in file.patterns()? {
             builder = builder.pattern(pattern);
         }
-        for token in &file.added_tokens {
+        for (index, token) in file.added_tokens.iter().enumerate() {
+            let ordinary = dictionary.vocabulary().id_of(token.content.as_bytes());
+            if let Some(id) = ordinary.filter(|&id| id != token.id) {
+                return Err(LoadError::at(
+                    format!("added_tokens[{index}] ({:?})", token.content),
+                    format_args!("the vocabulary has the same text with the id {id}"),
+                ));
+            }
             builder = match token.special {
                 true => builder.special_token(&token.content, token.id),
                 false => builder.added_token(&token.content, token.id),
