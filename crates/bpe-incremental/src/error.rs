@@ -13,6 +13,7 @@ pub(crate) enum Kind {
     Improper { product: TokenId, side: TokenId },
     NotCanonical { id: TokenId },
     Incomplete,
+    NotBytes,
     TooLarge,
 }
 
@@ -45,6 +46,7 @@ impl fmt::Display for EngineError {
                 "a dictionary over characters needs an unknown token, or a fallback token for each \
                  byte",
             ),
+            Kind::NotBytes => f.write_str("the descent is for dictionaries over bytes"),
             Kind::TooLarge => f.write_str("the tokens are more than 32 bits can number"),
         }
     }

@@ -9,10 +9,13 @@
 //! The candidates are tried from the longest suffix token along the links to shorter ones. A token
 //! with many suffix tokens has a search tree ([`Trees`]), which takes over after a few failures.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::hint::select_unpredictable;
 
 use crate::engine::EMPTY;
 use crate::forest::{Forest, NONE};
+use crate::history::Entry;
 use crate::rows::Rows;
 use crate::search_trees::Trees;
 use crate::trie::{ROOT, Trie};
@@ -30,7 +33,7 @@ pub(crate) struct Flat {
     /// the longest suffix token, 56 to 63 the length of its successor.
     rows: Vec<u64>,
     /// The same by the last two bytes, for targets at depth 1 and 2.
-    pairs: Vec<u64>,
+    pairs: Box<[u64; 1 << 16]>,
     /// By rank, and one more for "no token".
     records: Vec<Record>,
     /// Of each token its search tree, or `NONE`.
@@ -111,7 +114,7 @@ impl Flat {
         let shallow = start + 512;
         let mut flat = Self {
             rows: Vec::new(),
-            pairs: Vec::new(),
+            pairs: Box::new([0; 1 << 16]),
             records,
             tree_of,
             trees,
@@ -131,8 +134,7 @@ impl Flat {
                 | u64::from(rank) << 32
                 | u64::from(len) << 56
         };
-        flat.pairs = Vec::with_capacity(1 << 16);
-        for first in 0..=255 {
+        for first in 0..=255_u8 {
             let before = trie.step(ROOT, first);
             flat.goes_on[usize::from(first)] = before != ROOT && trie.with_child(before) != ROOT;
             for byte in 0..=255 {
@@ -141,7 +143,7 @@ impl Flat {
                     _ => trie.child(before, byte),
                 };
                 let target = target.unwrap_or_else(|| trie.step(ROOT, byte));
-                flat.pairs.push(entry(target, byte));
+                flat.pairs[usize::from(first) << 8 | usize::from(byte)] = entry(target, byte);
             }
         }
         flat.rows = rows.entries(trie, entry, |before, byte| {
@@ -169,17 +171,46 @@ impl Flat {
         byte: u8,
         history: impl Fn(usize) -> u32,
     ) -> (u32, Option<u32>) {
-        let mut entry = self.rows[(state >> BASE_SHIFT) as usize + usize::from(byte)];
-        if entry as u8 != byte {
-            entry = self.pairs[(state as usize & 0xFF) << 8 | usize::from(byte)];
+        let (state, value) = self.view().step(state, state as u8, byte, history);
+        (state, (value != NO_VALUE).then_some(value))
+    }
+
+    #[inline(always)]
+    fn view(&self) -> View<'_> {
+        View {
+            rows: &self.rows,
+            pairs: &self.pairs,
+            records: &self.records,
+            flat: self,
         }
-        let record = &self.records[(entry >> 32) as usize & 0xFF_FFFF];
-        let before = history((entry >> 56) as usize);
-        let value = match before.wrapping_sub(record.low) < record.width {
-            true => record.value,
-            false => self.shorter(record.link, history),
+    }
+
+    /// Pushes one byte after the other; `entries` ends with the prefix so far, and gets one for each
+    /// more.
+    ///
+    /// # Errors
+    ///
+    /// The offset of the first byte that no token stands for; the entries before it are there.
+    pub(crate) fn extend(&self, bytes: &[u8], entries: &mut Vec<Entry>) -> Result<(), usize> {
+        let view = self.view();
+        let Some(last) = entries.last() else {
+            return Ok(()); // Not reached: there is an entry for the empty prefix.
         };
-        (entry as u32, (value != NO_VALUE).then_some(value))
+        let mut state = last.state;
+        let mut previous = state as u8;
+        entries.reserve(bytes.len());
+        for (offset, &byte) in bytes.iter().enumerate() {
+            let so_far = &entries[..];
+            let (next, value) = view.step(state, previous, byte, |back| {
+                so_far[so_far.len() - back].value
+            });
+            if value == NO_VALUE {
+                return Err(offset);
+            }
+            (state, previous) = (next, byte);
+            entries.push(Entry { value, state });
+        }
+        Ok(())
     }
 
     /// The values of all prefixes of two texts: of a prefix of n bytes in place n, the empty one's
@@ -202,10 +233,15 @@ impl Flat {
         let mine = &mut mine[..=first.len()];
         let other = &mut other[..=second.len()];
         let (mut state, mut other_state) = (self.start(), self.start());
+        let view = self.view();
         let both = first.len().min(second.len());
+        let (mut previous, mut other_previous) = (state as u8, other_state as u8);
         for at in 0..both {
-            let value = self.next(&mut state, first[at], &mine[..=at]);
-            let other_value = self.next(&mut other_state, second[at], &other[..=at]);
+            let (byte, other_byte) = (first[at], second[at]);
+            let value = view.next(&mut state, previous, byte, &mine[..=at]);
+            let other_value =
+                view.next(&mut other_state, other_previous, other_byte, &other[..=at]);
+            (previous, other_previous) = (byte, other_byte);
             if value == NO_VALUE || other_value == NO_VALUE {
                 return self.first_missing(texts);
             }
@@ -213,8 +249,10 @@ impl Flat {
             other[at + 1] = other_value;
         }
         for (text, values, mut state) in [(first, mine, state), (second, other, other_state)] {
+            let mut previous = state as u8;
             for at in both..text.len() {
-                let value = self.next(&mut state, text[at], &values[..=at]);
+                let value = view.next(&mut state, previous, text[at], &values[..=at]);
+                previous = text[at];
                 if value == NO_VALUE {
                     return self.first_missing(texts);
                 }
@@ -222,14 +260,6 @@ impl Flat {
             }
         }
         Ok(())
-    }
-
-    /// The value after a byte, where `values` are those of all prefixes so far.
-    #[inline(always)]
-    fn next(&self, state: &mut u32, byte: u8, values: &[u32]) -> u32 {
-        let (next, value) = self.push(*state, byte, |back| values[values.len() - back]);
-        *state = next;
-        value.unwrap_or(NO_VALUE)
     }
 
     #[cold]
@@ -281,6 +311,50 @@ impl Flat {
             + size_of_val(&self.tree_of[..])
             + size_of_val(&self.depths[..])
             + self.trees.memory()
+    }
+}
+
+/// The tables that every byte asks, at hand in the loops.
+#[derive(Clone, Copy)]
+struct View<'f> {
+    rows: &'f [u64],
+    pairs: &'f [u64; 1 << 16],
+    records: &'f [Record],
+    flat: &'f Flat,
+}
+
+impl View<'_> {
+    /// The state and the value after a byte that follows `previous`; `NO_VALUE` where no token ends
+    /// there.
+    ///
+    /// Whether a row has an entry is hard to foretell in scripts of several bytes a character, so both
+    /// entries are read, and neither waits for the other.
+    #[inline(always)]
+    fn step(
+        self,
+        state: u32,
+        previous: u8,
+        byte: u8,
+        history: impl Fn(usize) -> u32,
+    ) -> (u32, u32) {
+        let of_row = self.rows[(state >> BASE_SHIFT) as usize + usize::from(byte)];
+        let of_pair = self.pairs[usize::from(u16::from(previous) << 8 | u16::from(byte))];
+        let entry = select_unpredictable(of_row as u8 == byte, of_row, of_pair);
+        let record = &self.records[(entry >> 32) as usize & 0xFF_FFFF];
+        let before = history((entry >> 56) as usize);
+        let value = match before.wrapping_sub(record.low) < record.width {
+            true => record.value,
+            false => self.flat.shorter(record.link, history),
+        };
+        (entry as u32, value)
+    }
+
+    /// The value after a byte, where `values` are those of all prefixes so far.
+    #[inline(always)]
+    fn next(self, state: &mut u32, previous: u8, byte: u8, values: &[u32]) -> u32 {
+        let (next, value) = self.step(*state, previous, byte, |back| values[values.len() - back]);
+        *state = next;
+        value
     }
 }
 

@@ -6,7 +6,7 @@ use core::fmt;
 
 use bpe_core::{EncodeError, TokenId};
 
-use crate::engine::{EMPTY, LastTokenEngine, Value};
+use crate::engine::{EMPTY, LastTokenEngine, Layout, Value};
 use crate::units::Unit;
 
 /// A token and the bytes it stands for.
@@ -50,9 +50,9 @@ pub struct History {
 
 /// What is known of a prefix.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
-    value: Value,
-    state: u32,
+pub(crate) struct Entry {
+    pub(crate) value: Value,
+    pub(crate) state: u32,
 }
 
 /// How many entries a history takes over from its shared part beyond those it needs, so that
@@ -113,6 +113,15 @@ impl History {
     /// The first byte that no token stands for, with its offset in the text; nothing is changed then.
     pub fn extend(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
         let before = self.len();
+        let tables = &*self.engine.tables;
+        if let (Layout::Flat(flat), None) = (&tables.layout, &tables.characters) {
+            let Err(offset) = flat.extend(bytes, &mut self.entries) else {
+                return Ok(());
+            };
+            let error = tables.error(bytes[offset], before + offset);
+            self.truncate(before);
+            return Err(error);
+        }
         self.entries.reserve(bytes.len());
         for &byte in bytes {
             if let Err(error) = self.push(byte) {
@@ -176,7 +185,19 @@ impl History {
 
     /// The tokens of the first `len` bytes (of the whole text, if that is shorter). O(tokens).
     pub fn tokens(&self, len: usize) -> Vec<TokenId> {
-        let mut tokens: Vec<TokenId> = self.tokens_from_end(len).map(|token| token.id).collect();
+        let mut len = len.min(self.len());
+        let mut tokens = Vec::with_capacity(len / 4 + 8);
+        let tables = &*self.engine.tables;
+        if tables.characters.is_none() {
+            // What is not shared, without asking where each entry is.
+            while let Some(index) = len.checked_sub(self.start)
+                && let Some((id, bytes)) = tables.token(self.entries[index].value)
+            {
+                tokens.push(id);
+                len -= bytes;
+            }
+        }
+        tokens.extend(self.tokens_from_end(len).map(|token| token.id));
         tokens.reverse();
         tokens
     }

@@ -13,6 +13,8 @@
 //! - [`PrefixTree`]: the tokens of all prefixes as a tree, with the attention mask that it implies.
 //! - [`TokenHealer`]: where to cut a prompt so that a model can go on from it.
 //!
+//! [`mod@descent`] finds last tokens in another way, to check the engine with.
+//!
 //! # The algorithm
 //!
 //! Numbers in brackets name papers (docs/architecture.md, Sources); 000 is the one that this crate
@@ -143,6 +145,7 @@ extern crate alloc;
 extern crate std;
 
 mod bound;
+pub mod descent;
 mod eager;
 mod encoder;
 mod engine;

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use bpe_core::reference::Reference;
 use bpe_core::{Atoms, Dictionary, SpanEncoder, TokenId, Vocabulary};
+use bpe_incremental::descent::Descent;
 use bpe_incremental::{History, IncrementalEncoder, LastTokenEngine};
 use proptest::prelude::*;
 use support::{Merge, canonical, dictionary_of, merge_lists, tokens_of};
@@ -57,6 +58,16 @@ fn all_proper_dictionaries_of_three_merges_give_the_tokens_of_the_reference() {
         }
         proper += 1;
         let reference = Reference::new(&dictionary);
+        let descent = Descent::new(&canonical(&dictionary)).expect("proper");
+        for number in 0..1 << 9 {
+            let letter = |bit: u32| b'a' + (number >> bit & 1) as u8;
+            let text: Vec<u8> = (0..9).map(letter).collect();
+            let last = descent.last_tokens(&text).expect("tokens");
+            for len in 1..=text.len() {
+                let expected = reference.standard(&text[..len]).expect("tokens");
+                assert_eq!(Some(&last[len - 1]), expected.last());
+            }
+        }
         for engine in both_layouts(&dictionary) {
             check_all_texts(&mut engine.history(), &reference, &mut Vec::new(), 10);
         }

@@ -164,6 +164,18 @@ fn compare(arguments: &Arguments, texts: &[Text]) -> Result<Value, Error> {
                     ids
                 },
             );
+            let extend = Rounds::time(
+                arguments.rounds,
+                || {
+                    history.clear();
+                    history.extend(text).map(|()| history.tokens(text.len()))
+                },
+                || {
+                    let mut ids = Vec::new();
+                    peer.encode(&mut tokenization, text, &mut ids);
+                    ids
+                },
+            );
             let span = Rounds::time(
                 arguments.rounds,
                 || {
@@ -177,14 +189,16 @@ fn compare(arguments: &Arguments, texts: &[Text]) -> Result<Value, Error> {
             );
             let speed = |seconds: f64| text.len() as f64 / seconds / 1e6;
             println!(
-                "{vocabulary:12} {name:20} mtc {:6.1}  push {:6.1} ({:5.2} times)  span {:6.1} ({:5.2} times)",
+                "{vocabulary:12} {name:20} mtc {:6.1}  push {:6.1} ({:5.2} times)  extend {:6.1} ({:5.2} times)  span {:6.1} ({:5.2} times)",
                 speed(span.b().median),
                 speed(push.a().median),
                 push.ratio(),
+                speed(extend.a().median),
+                extend.ratio(),
                 speed(span.a().median),
                 span.ratio(),
             );
-            for (task, rounds) in [("push", push), ("span", span)] {
+            for (task, rounds) in [("push", push), ("extend", extend), ("span", span)] {
                 results.push(json!({
                     "vocabulary": vocabulary,
                     "text": name,

@@ -10,6 +10,7 @@ mod core;
 mod cuts;
 mod decoding;
 mod engines;
+mod last_token;
 mod lexers;
 mod loaders;
 mod memory;
@@ -74,6 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         skipped: 0,
     };
     core::check(&mut claims);
+    last_token::check(&mut claims);
     vocabularies::check(&mut claims);
     engines::check(&mut claims);
     lexers::check(&mut claims);
