@@ -26,6 +26,11 @@ impl CharSet {
         }
     }
 
+    /// The ranges, sorted, disjoint, inclusive.
+    pub(crate) fn ranges(&self) -> &[(char, char)] {
+        &self.ranges
+    }
+
     /// Is `character` in the set? Logarithmic in the number of ranges.
     pub(crate) fn contains(&self, character: char) -> bool {
         let after = self

@@ -27,7 +27,7 @@ impl PatternError {
         }
     }
 
-    #[cfg(not(all(feature = "reference", feature = "automata")))]
+    #[cfg(not(all(feature = "reference", feature = "automata", feature = "logos")))]
     pub(crate) fn not_built(engine: &'static str) -> Self {
         Self::unsupported(
             engine,

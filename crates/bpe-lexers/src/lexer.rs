@@ -4,7 +4,7 @@
 use core::ops::Range;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
-use crate::{Pattern, PatternError, TranscribedLexer};
+use crate::{FastLexer, Pattern, PatternError, TranscribedLexer};
 
 /// Answers one question: where does the next pre-token stand?
 ///
@@ -47,6 +47,47 @@ pub trait Lexer: Send + Sync + UnwindSafe + RefUnwindSafe {
         start: usize,
     ) -> Result<Option<Range<usize>>, crate::LexError>;
 
+    /// Appends to `ends` the ends of the pre-tokens that follow each other without a gap from byte
+    /// `start` on: `limit` of them, or a few more, or as many as there are.
+    ///
+    /// The same pre-tokens as [`next_pre_token`](Lexer::next_pre_token) finds one by one, for
+    /// callers who want many: an engine that looks at many bytes at once need not throw away what it
+    /// has seen. Where the pattern leaves a gap it stops, and may return the pre-token that it
+    /// found beyond the gap. If it appends nothing and returns `None`, the pattern matches no more.
+    ///
+    /// # Errors
+    ///
+    /// As `next_pre_token`. What was appended before that place is right.
+    ///
+    /// ```
+    /// use bpe_lexers::{Engine, Pattern};
+    ///
+    /// let mut lexer = Pattern::new(r"\w+|!").lexer(Engine::Auto)?;
+    /// let mut ends = Vec::new();
+    /// assert_eq!(lexer.pre_token_ends("One!! two", 0, 100, &mut ends)?, Some(6..9));
+    /// assert_eq!(ends, [3, 4, 5]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    fn pre_token_ends(
+        &mut self,
+        segment: &str,
+        start: usize,
+        limit: usize,
+        ends: &mut Vec<usize>,
+    ) -> Result<Option<Range<usize>>, crate::LexError> {
+        let mut position = to_boundary(segment, start);
+        for _ in 0..limit {
+            match self.next_pre_token(segment, position)? {
+                Some(found) if found.start == position && !found.is_empty() => {
+                    position = found.end;
+                    ends.push(position);
+                }
+                beyond => return Ok(beyond),
+            }
+        }
+        Ok(None)
+    }
+
     /// Returns a lexer for another thread: the same tables, fresh scratch memory.
     fn clone_box(&self) -> Box<dyn Lexer>;
 }
@@ -61,14 +102,18 @@ impl Clone for Box<dyn Lexer> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Engine {
-    /// The best engine that can run the pattern: [`Automata`](Engine::Automata), else
-    /// [`Reference`](Engine::Reference), else [`Transcription`](Engine::Transcription), among
+    /// The best engine that can run the pattern: [`Fast`](Engine::Fast), else
+    /// [`Automata`](Engine::Automata), else [`Reference`](Engine::Reference), else [`Transcription`](Engine::Transcription), among
     /// those that are part of this build.
     #[default]
     Auto,
+    /// [`FastLexer`]: class masks over 64 bytes at a time. The known families.
+    Fast,
     /// `AutomataLexer`: a lazily built DFA. Fast and linear; no look-around but the usual
     /// trailing one.
     Automata,
+    /// `LogosLexer`: compile-time DFAs of the known families.
+    Logos,
     /// `ReferenceLexer`: a backtracking matcher. Any pattern; slow; may give up.
     Reference,
     /// [`TranscribedLexer`]: the known families by hand, one function per branch. An oracle.
@@ -95,13 +140,18 @@ pub enum Engine {
 pub fn lexer(pattern: &Pattern, engine: Engine) -> Result<Box<dyn Lexer>, PatternError> {
     match engine {
         Engine::Auto => automatic(pattern),
+        Engine::Fast => fast(pattern),
         Engine::Automata => automata(pattern),
+        Engine::Logos => logos(pattern),
         Engine::Reference => reference(pattern),
         Engine::Transcription => transcription(pattern),
     }
 }
 
 fn automatic(pattern: &Pattern) -> Result<Box<dyn Lexer>, PatternError> {
+    if let Ok(lexer) = fast(pattern) {
+        return Ok(lexer);
+    }
     automata(pattern).or_else(|first| {
         reference(pattern).or_else(|second| {
             // The reference engine's reason counts, since it could have run any pattern.
@@ -115,6 +165,10 @@ fn automatic(pattern: &Pattern) -> Result<Box<dyn Lexer>, PatternError> {
     })
 }
 
+fn fast(pattern: &Pattern) -> Result<Box<dyn Lexer>, PatternError> {
+    Ok(Box::new(FastLexer::new(pattern)?))
+}
+
 #[cfg(feature = "automata")]
 fn automata(pattern: &Pattern) -> Result<Box<dyn Lexer>, PatternError> {
     Ok(Box::new(crate::AutomataLexer::new(pattern)?))
@@ -123,6 +177,16 @@ fn automata(pattern: &Pattern) -> Result<Box<dyn Lexer>, PatternError> {
 #[cfg(not(feature = "automata"))]
 fn automata(_: &Pattern) -> Result<Box<dyn Lexer>, PatternError> {
     Err(PatternError::not_built("automata"))
+}
+
+#[cfg(feature = "logos")]
+fn logos(pattern: &Pattern) -> Result<Box<dyn Lexer>, PatternError> {
+    Ok(Box::new(crate::LogosLexer::new(pattern)?))
+}
+
+#[cfg(not(feature = "logos"))]
+fn logos(_: &Pattern) -> Result<Box<dyn Lexer>, PatternError> {
+    Err(PatternError::not_built("logos"))
 }
 
 #[cfg(feature = "reference")]

@@ -71,7 +71,9 @@
 //!
 //! | engine | patterns | makes in | a call | gives up |
 //! |---|---|---|---|---|
+//! | [`FastLexer`] | the known families | nothing, the first in some ms | linear, no allocation | never |
 //! | `AutomataLexer` | no look-around, but for a trailing `\s+(?!\S)\|\s+` | 1 to 3 ms | linear, no allocation once warm | never |
+//! | `LogosLexer` | the known families | nothing | linear, no allocation | never |
 //! | `ReferenceLexer` | any | 1 to 5 ms | backtracking: exponential in bad cases, up to a step limit | yes, with a [`LexError`] |
 //! | [`TranscribedLexer`] | the known families | nothing | linear, no allocation | never |
 //!
@@ -90,17 +92,22 @@
 //! # Features
 //!
 //! `automata` and `reference` (both by default) are the engines on regex-automata and on
-//! fancy-regex. Without them the transcription and the spanner remain.
+//! fancy-regex, `logos` the one on compile-time DFAs, which takes minutes to compile. Without them the transcription and the spanner remain.
 
-#![forbid(unsafe_code)]
+// Allowed in `fast::simd` alone, which says why.
+#![deny(unsafe_code)]
 
 pub mod analysis;
 #[cfg(feature = "automata")]
 mod automata;
 mod classes;
+mod contraction;
 mod cuts;
 mod error;
+mod fast;
 mod lexer;
+#[cfg(feature = "logos")]
+mod logos;
 mod pattern;
 #[cfg(feature = "reference")]
 mod reference;
@@ -117,7 +124,10 @@ pub use automata::AutomataLexer;
 pub use classes::unicode_version;
 pub use cuts::Cuts;
 pub use error::{LexError, PatternError, SpecialError};
+pub use fast::{FastLexer, InstructionSet};
 pub use lexer::{Engine, Lexer, lexer};
+#[cfg(feature = "logos")]
+pub use logos::LogosLexer;
 pub use pattern::{Family, Pattern};
 #[cfg(feature = "reference")]
 pub use reference::{ReferenceLexer, StepLimit};

@@ -47,7 +47,7 @@ pub enum Label {
 ///    sequence of `Split` with the behaviour `Isolated`.) The last stage gives the label.
 ///
 /// The lexers own scratch memory, so there is one spanner per thread; a clone shares their
-/// tables. Linear in the text if the lexers are; allocates nothing itself.
+/// tables. Linear in the text if the lexers are; allocates nothing itself once it is warm.
 ///
 /// ```
 /// use bpe_lexers::{Engine, Pattern, Spanner, SpecialMatcher};
@@ -68,12 +68,17 @@ pub enum Label {
 #[derive(Clone)]
 pub struct Spanner {
     stages: Vec<Box<dyn Lexer>>,
+    /// Scratch memory: the ends of pre-tokens that the last stage has found at once.
+    ends: Vec<usize>,
 }
 
 impl Spanner {
     /// Returns a spanner with these stages. Without a stage each segment is one word.
     pub fn new(stages: Vec<Box<dyn Lexer>>) -> Self {
-        Self { stages }
+        Self {
+            stages,
+            ends: Vec::new(),
+        }
     }
 
     /// Calls `visit` for each span of `text` in order, until it breaks.
@@ -94,7 +99,8 @@ impl Spanner {
         let mut from = 0;
         while let Some((index, special)) = specials.find(text, from) {
             let before = text.get(from..special.start).unwrap_or_default();
-            let flow = between_specials(&mut self.stages, before, from, &mut visit)?;
+            let flow =
+                between_specials(&mut self.stages, before, from, &mut self.ends, &mut visit)?;
             if flow.is_break() {
                 return Ok(flow);
             }
@@ -109,7 +115,7 @@ impl Spanner {
             from = special.end;
         }
         let last = text.get(from..).unwrap_or_default();
-        between_specials(&mut self.stages, last, from, &mut visit)
+        between_specials(&mut self.stages, last, from, &mut self.ends, &mut visit)
     }
 }
 
@@ -127,14 +133,15 @@ fn between_specials<B, V: FnMut(Span) -> ControlFlow<B>>(
     stages: &mut [Box<dyn Lexer>],
     bytes: &[u8],
     offset: usize,
+    ends: &mut Vec<usize>,
     visit: &mut V,
 ) -> Result<ControlFlow<B>, LexError> {
     if let Ok(segment) = core::str::from_utf8(bytes) {
-        return lex(stages, segment, offset, Label::Word, visit);
+        return lex(stages, segment, offset, Label::Word, ends, visit);
     }
     let mut start = offset;
     for chunk in bytes.utf8_chunks() {
-        let flow = lex(stages, chunk.valid(), start, Label::Word, visit)?;
+        let flow = lex(stages, chunk.valid(), start, Label::Word, ends, visit)?;
         if flow.is_break() {
             return Ok(flow);
         }
@@ -163,6 +170,7 @@ fn lex<B, V: FnMut(Span) -> ControlFlow<B>>(
     segment: &str,
     offset: usize,
     label: Label,
+    ends: &mut Vec<usize>,
     visit: &mut V,
 ) -> Result<ControlFlow<B>, LexError> {
     if segment.is_empty() {
@@ -175,32 +183,22 @@ fn lex<B, V: FnMut(Span) -> ControlFlow<B>>(
             label,
         }));
     };
+    if later.is_empty() {
+        return lex_last(&mut **lexer, segment, offset, ends, visit);
+    }
     let mut position = 0;
     while position < segment.len() {
         let found = lexer
             .next_pre_token(segment, position)
             .map_err(|error| error.moved_by(offset))?
             .unwrap_or(segment.len()..segment.len());
-        let (Some(gap), Some(word)) = (
-            segment.get(position..found.start),
-            segment.get(found.clone()),
-        ) else {
-            return Err(LexError::engine(
-                offset + position,
-                "the lexer returned a range that is none of the segment",
-            ));
-        };
-        if word.is_empty() && found.start < segment.len() {
-            return Err(LexError::engine(
-                offset + position,
-                "the lexer returned an empty range",
-            ));
-        }
-        let flow = lex(later, gap, offset + position, Label::Gap, visit)?;
+        let (gap, word) =
+            parts(segment, position, &found).map_err(|error| error.moved_by(offset))?;
+        let flow = lex(later, gap, offset + position, Label::Gap, ends, visit)?;
         if flow.is_break() {
             return Ok(flow);
         }
-        let flow = lex(later, word, offset + found.start, Label::Word, visit)?;
+        let flow = lex(later, word, offset + found.start, Label::Word, ends, visit)?;
         if flow.is_break() {
             return Ok(flow);
         }
@@ -208,3 +206,86 @@ fn lex<B, V: FnMut(Span) -> ControlFlow<B>>(
     }
     Ok(ControlFlow::Continue(()))
 }
+
+/// What stands before a pre-token that was found from `position` on, and the pre-token.
+fn parts<'t>(
+    segment: &'t str,
+    position: usize,
+    found: &Range<usize>,
+) -> Result<(&'t str, &'t str), LexError> {
+    let (Some(gap), Some(word)) = (
+        segment.get(position..found.start),
+        segment.get(found.clone()),
+    ) else {
+        return Err(LexError::engine(
+            position,
+            "the lexer returned a range that is none of the segment",
+        ));
+    };
+    if word.is_empty() && found.start < segment.len() {
+        return Err(LexError::engine(
+            position,
+            "the lexer returned an empty range",
+        ));
+    }
+    Ok((gap, word))
+}
+
+/// As [`lex`], with one stage, many pre-tokens at a time.
+fn lex_last<B, V: FnMut(Span) -> ControlFlow<B>>(
+    lexer: &mut dyn Lexer,
+    segment: &str,
+    offset: usize,
+    ends: &mut Vec<usize>,
+    visit: &mut V,
+) -> Result<ControlFlow<B>, LexError> {
+    let mut span = |start, end, label| {
+        visit(Span {
+            start: offset + start,
+            end: offset + end,
+            label,
+        })
+    };
+    let mut position = 0;
+    // Few at first, for a caller who wants but a few.
+    let mut limit = FIRST_BATCH;
+    while position < segment.len() {
+        ends.clear();
+        let beyond = lexer.pre_token_ends(segment, position, limit, ends);
+        limit = (2 * limit).min(LARGEST_BATCH);
+        let first = position;
+        for &end in ends.iter() {
+            parts(segment, position, &(position..end)).map_err(|error| error.moved_by(offset))?;
+            let flow = span(position, end, Label::Word);
+            if flow.is_break() {
+                return Ok(flow);
+            }
+            position = end;
+        }
+        let found = match beyond.map_err(|error| error.moved_by(offset))? {
+            Some(found) => found,
+            None if position > first => continue,
+            None => segment.len()..segment.len(),
+        };
+        let (gap, word) =
+            parts(segment, position, &found).map_err(|error| error.moved_by(offset))?;
+        if !gap.is_empty() {
+            let flow = span(position, found.start, Label::Gap);
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        if !word.is_empty() {
+            let flow = span(found.start, found.end, Label::Word);
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        position = found.end;
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+/// How many pre-tokens the spanner asks a lexer for, at first and at most.
+const FIRST_BATCH: usize = 32;
+const LARGEST_BATCH: usize = 1024;

@@ -173,6 +173,25 @@ fn a_pattern_with_huge_repetitions_is_an_error() {
     assert!(error.is_unsupported(), "{error}");
 }
 
+#[test]
+fn patterns_of_exponential_size_end_soon_with_every_engine() {
+    let started = std::time::Instant::now();
+    for source in [r"(?:\p{L}{1000}){1000}", r"((((a{99}){99}){99}){99}){99}"] {
+        for engine in [
+            Engine::Auto,
+            Engine::Reference,
+            Engine::Automata,
+            Engine::Fast,
+        ] {
+            let Err(error) = lexer(&Pattern::new(source), engine) else {
+                panic!("{engine:?} has no room for {source:?}");
+            };
+            assert!(error.is_syntax() || error.is_unsupported(), "{error}");
+        }
+    }
+    assert!(started.elapsed() < std::time::Duration::from_secs(30));
+}
+
 #[cfg(all(feature = "automata", feature = "reference"))]
 #[test]
 fn automatic_choice_takes_the_reference_for_what_automata_cannot_do() {

@@ -13,10 +13,13 @@ pub(crate) const KNOWN: [&str; 3] = ["gpt2", "cl100k", "o200k"];
 /// The engines of this build that run the known patterns.
 pub(crate) const ENGINES: &[Engine] = &[
     Engine::Transcription,
+    Engine::Fast,
     #[cfg(feature = "reference")]
     Engine::Reference,
     #[cfg(feature = "automata")]
     Engine::Automata,
+    #[cfg(feature = "logos")]
+    Engine::Logos,
 ];
 
 /// One or more characters of every class that a known pattern distinguishes, and of the Unicode
@@ -173,6 +176,35 @@ pub(crate) fn pre_tokens_into(lexer: &mut dyn Lexer, segment: &str, found: &mut 
         );
         start = range.end;
         found.push(range);
+    }
+    let many = pre_tokens_at_once(lexer, segment, found.len().max(1) / 2 + 1);
+    assert_eq!(many, *found, "many at once of {segment:?}");
+}
+
+/// Returns all pre-tokens of a segment, about `limit` at a time.
+pub(crate) fn pre_tokens_at_once(
+    lexer: &mut dyn Lexer,
+    segment: &str,
+    limit: usize,
+) -> Vec<Range<usize>> {
+    let (mut found, mut ends) = (Vec::new(), Vec::new());
+    let mut position = 0;
+    loop {
+        ends.clear();
+        let beyond = lexer
+            .pre_token_ends(segment, position, limit, &mut ends)
+            .unwrap_or_else(|error| panic!("{segment:?}: {error}"));
+        if ends.is_empty() && beyond.is_none() {
+            return found;
+        }
+        for end in ends.drain(..) {
+            found.push(position..end);
+            position = end;
+        }
+        if let Some(beyond) = beyond {
+            position = beyond.end;
+            found.push(beyond);
+        }
     }
 }
 
