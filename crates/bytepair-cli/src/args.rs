@@ -122,6 +122,10 @@ pub(crate) struct EncodeArgs {
     #[arg(long)]
     pub(crate) offsets: bool,
 
+    /// Print ids as soon as no text that follows can change them, while the input is being read
+    #[arg(long, conflicts_with_all = ["json", "offsets"])]
+    pub(crate) stream: bool,
+
     #[command(flatten)]
     pub(crate) threads: ThreadsArgs,
 

@@ -16,8 +16,8 @@ Examples:
   3";
 
 pub(crate) const ENCODE: &str = "\
-Files of any size are read in parts of 1 MiB or less where the pattern is one of gpt2, cl100k and \
-o200k; otherwise they are held in memory, and a warning says so. Output before an error stays.
+Files of any size are read in parts of 1 MiB or less where the pattern \
+has no look-behind and the like; otherwise they are held in memory, and a warning says so. Output before an error stays.
 
 Examples:
   $ printf 'Hello, world' | bytepair encode --encoding cl100k_base

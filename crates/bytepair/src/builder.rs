@@ -1,6 +1,6 @@
 //! A tokenizer from its parts.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bpe_core::{Algorithm, CanonicalForm, Dictionary, SpanEncoder, TokenId};
 use bpe_lexers::{Engine, Lexer, Pattern, Spanner};
@@ -241,6 +241,7 @@ impl TokenizerBuilder {
                 lexers,
                 pool,
                 bytes_per_token: self.bytes_per_token,
+                stream: OnceLock::new(),
             }),
             policy: Arc::new(policy),
         })

@@ -41,6 +41,23 @@ impl EncodeError {
         self
     }
 
+    /// The same error, of a text that begins `bytes` bytes before.
+    pub(crate) fn moved_by(mut self, bytes: usize) -> Self {
+        self.kind = match self.kind {
+            EncodeKind::Forbidden { text, id, offset } => EncodeKind::Forbidden {
+                text,
+                id,
+                offset: offset + bytes,
+            },
+            EncodeKind::Missing(error) => EncodeKind::Missing(error.shifted(bytes)),
+            EncodeKind::Lexer(error) => EncodeKind::Lexer(match error.limit() {
+                Some(limit) => LexError::step_limit(error.offset() + bytes, limit),
+                None => LexError::engine(error.offset() + bytes, "the regex engine failed"),
+            }),
+        };
+        self
+    }
+
     /// Where in the text, in bytes.
     pub fn byte_offset(&self) -> usize {
         match &self.kind {

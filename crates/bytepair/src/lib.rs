@@ -21,12 +21,13 @@
 //! | know where tokens stand | [`Tokenizer::encode_with_offsets`] |
 //! | count, or stop at a limit | [`Tokenizer::count`], [`count_up_to`](Tokenizer::count_up_to), [`encode_up_to`](Tokenizer::encode_up_to), [`truncate`](Tokenizer::truncate) |
 //! | decode, at once or id by id | [`Tokenizer::decode`], [`decode_bytes`](Tokenizer::decode_bytes), [`decode_lossy`](Tokenizer::decode_lossy), [`decode_stream`](Tokenizer::decode_stream) |
+//! | encode text as it comes, in any pieces | [`Tokenizer::stream`] |
 //! | find the encoding of a model | [`Tokenizer::for_model`], [`Tokenizer::from_name`] |
 //! | load a file | [`Tokenizer::from_tiktoken`], [`from_tokenizer_json`](Tokenizer::from_tokenizer_json), [`from_gpt2_files`](Tokenizer::from_gpt2_files) |
 //! | put parts together | [`TokenizerBuilder`], [`Tokenizer::to_builder`] |
 //!
-//! The parts come from two crates that can be used alone: `bpe-core` (vocabularies, merge rules,
-//! span encoders) and `bpe-lexers` (pre-tokenizers).
+//! The parts come from crates that can be used alone: `bpe-core` (vocabularies, merge rules,
+//! span encoders), `bpe-lexers` (pre-tokenizers) and `bpe-incremental` (tokens of open spans).
 //!
 //! # Features
 //!
@@ -45,6 +46,7 @@ mod files;
 mod offsets;
 mod pool;
 mod specials;
+mod stream;
 mod tokenizer;
 #[cfg(feature = "tokenizer-json")]
 pub mod tokenizer_json;
@@ -64,6 +66,7 @@ pub use error::{EncodeError, LoadError};
 pub use files::read_file;
 pub use offsets::Encoding;
 pub use specials::Specials;
+pub use stream::{StreamError, TokenStream};
 pub use tokenizer::Tokenizer;
 pub use worker::Worker;
 #[cfg(feature = "tokenizer-json")]

@@ -1,7 +1,7 @@
 //! The tokenizer: its parts, and what can be asked of it.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bpe_core::{Atoms, CanonicalForm, DecodeError, TokenId, TokenOrigin, Vocabulary};
 use bpe_lexers::{Lexer, Pattern};
@@ -11,6 +11,7 @@ use crate::decode_stream::DecodeStream;
 use crate::error::LoadError;
 use crate::pool::Pool;
 use crate::specials::{Policy, SpecialKind, SpecialTable, Specials};
+use crate::stream::{StreamError, StreamParts};
 
 /// Text in, tokens out, and back.
 ///
@@ -49,6 +50,8 @@ pub(crate) struct Inner {
     /// Bytes a token on text of this vocabulary's kind, for the capacity of output vectors.
     pub(crate) bytes_per_token: f32,
     pub(crate) piece_lookup: PieceLookup,
+    /// What streams share, made for the first of them.
+    pub(crate) stream: OnceLock<Result<Arc<StreamParts>, StreamError>>,
 }
 
 /// When a piece that is a token becomes that token at once. For a token that merging its own bytes

@@ -18,7 +18,7 @@ pub(super) fn check(claims: &mut Claims) {
 }
 
 /// A value of /proc/self/status in bytes.
-fn resident(name: &str) -> Option<usize> {
+pub(super) fn resident(name: &str) -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with(name))?;
     let kilobytes: usize = line.split_whitespace().nth(1)?.parse().ok()?;

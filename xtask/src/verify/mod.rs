@@ -17,6 +17,7 @@ mod memory;
 mod models;
 mod peers;
 mod specials;
+mod streaming;
 mod streams;
 mod support;
 mod time;
@@ -83,6 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     analysis::check(&mut claims);
     decoding::check(&mut claims);
     streams::check(&mut claims);
+    streaming::check(&mut claims);
     specials::check(&mut claims);
     training::check(&mut claims);
     cases::check(&mut claims);

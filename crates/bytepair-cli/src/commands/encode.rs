@@ -3,7 +3,7 @@
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 
-use bytepair::{EncodeError, TokenId, Tokenizer};
+use bytepair::{EncodeError, StreamError, TokenId, Tokenizer};
 use tempfile::SpooledTempFile;
 
 use crate::args::EncodeArgs;
@@ -17,6 +17,9 @@ use crate::pipeline::Session;
 /// Offsets beyond this many bytes of JSON wait in a temporary file.
 const SPOOLED_BYTES: usize = 8 << 20;
 
+/// Bytes that a stream reads at most at once.
+const STREAM_BYTES: usize = 64 << 10;
+
 pub(crate) fn run(args: &EncodeArgs, session: &mut Session<'_>) -> Result<(), CliError> {
     let Named { tokenizer, .. } = Named::load(&args.tokenizer, &args.specials)?;
     let cutter = Cutter::new(&[&tokenizer]);
@@ -29,6 +32,10 @@ pub(crate) fn run(args: &EncodeArgs, session: &mut Session<'_>) -> Result<(), Cl
             input,
             threads: args.threads.number(),
         };
+        if args.stream {
+            job.stream(session)?;
+            continue;
+        }
         match (args.json, args.offsets) {
             (true, _) => job.json(session, args.offsets)?,
             (false, true) => job.lines(session, has_headers)?,
@@ -61,6 +68,43 @@ impl Job<'_> {
             separated.write(out, &text)
         })?;
         write(session.stdout, "\n")
+    }
+
+    /// As `ids`, each as soon as it is certain.
+    fn stream(&self, session: &mut Session<'_>) -> Result<(), CliError> {
+        let name = self.input.name();
+        let failed = |error: StreamError| match error.encode_error() {
+            Some(error) => CliError::encoding(&name, 0, error),
+            None if error.is_unsupported() => CliError::Vocabulary(error.to_string()),
+            None => CliError::Input(format!("{name}: {error}")),
+        };
+        let mut stream = self.tokenizer.stream().map_err(failed)?;
+        let (mut reader, _) = self.input.open(session.stdin)?;
+        let mut buffer = vec![0; STREAM_BYTES];
+        let mut separated = Separated::default();
+        let mut ids = Vec::new();
+        let mut text = Vec::new();
+        loop {
+            let read = match reader.read(&mut buffer) {
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(CliError::reading(&name, error)),
+            };
+            let pushed = match buffer.get(..read) {
+                Some(bytes) if read > 0 => stream.push(bytes, &mut ids),
+                _ => stream.finish(&mut ids),
+            };
+            // What was certain before an error is right.
+            push_ids(&mut text, &ids, b' ');
+            separated.write(session.stdout, &text)?;
+            ids.clear();
+            text.clear();
+            pushed.map_err(failed)?;
+            session.stdout.flush().map_err(CliError::writing)?;
+            if read == 0 {
+                return write(session.stdout, "\n");
+            }
+        }
     }
 
     /// One token a line: id, start, end, piece.
@@ -207,6 +251,31 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_stream_prints_the_ids_of_the_whole_text() {
+        for name in ["adversarial.txt", "mixed.txt", "chinese.txt"] {
+            let text = corpus(name);
+            let whole = output(&["encode"], &text, 1 << 20);
+            assert!(
+                output(&["encode", "--stream"], &text, 1 << 20) == whole,
+                "{name}"
+            );
+        }
+        assert_eq!(output(&["encode", "--stream"], b"", 10), "\n");
+        let arguments = ["encode", "--stream", "--forbid-special"];
+        let (printed, result) = run_with(&arguments, b"some words<|endoftext|>", 10);
+        let error = result.expect_err("forbidden");
+        assert_eq!(error.exit_status(), 1);
+        assert!(
+            error
+                .message()
+                .is_some_and(|message| message.ends_with("(at byte 10)"))
+        );
+        // What stands before it has been printed.
+        let before = output(&["encode"], b"some words", 10);
+        assert_eq!(printed, before.trim_end().as_bytes());
     }
 
     #[test]
