@@ -192,9 +192,24 @@ impl Pattern {
         [Family::DigitGroups, Family::HanAndKana, Family::DeepseekV3].map(Self::of_family)
     }
 
-    /// Returns the pattern of the encoding or model `name`: one of `gpt2`, `r50k`, `p50k`,
-    /// `cl100k`, `llama3`, `o200k`, `gptoss`, `qwen2`, `qwen3` and `tekken`; or one of the parts
-    /// that several patterns in sequence are made of, `digit_groups` and `single_digits`.
+    /// The names that [`by_name`](Self::by_name) knows.
+    pub const NAMES: [&str; 12] = [
+        "gpt2",
+        "r50k",
+        "p50k",
+        "cl100k",
+        "llama3",
+        "o200k",
+        "gptoss",
+        "qwen2",
+        "qwen3",
+        "tekken",
+        "digit_groups",
+        "single_digits",
+    ];
+
+    /// Returns the pattern of the encoding or model `name`, one of [`NAMES`](Self::NAMES); the last two
+    /// are parts that several patterns in sequence are made of.
     ///
     /// ```
     /// use bpe_lexers::{Family, Pattern};

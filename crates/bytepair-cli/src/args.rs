@@ -60,7 +60,8 @@ pub(crate) struct TokenizerArgs {
     #[arg(long, value_name = "FILE", requires = "tokenizer", value_hint = ValueHint::FilePath)]
     pub(crate) merges: Option<PathBuf>,
 
-    /// The pattern of a file that does not say it: gpt2, cl100k, o200k, or a regular expression
+    /// The pattern of a file that does not say it: gpt2, cl100k, llama3, o200k, qwen3, ..., or a regular
+    /// expression
     #[arg(long, value_name = "PATTERN", requires = "tokenizer")]
     pub(crate) pattern: Option<String>,
 
@@ -253,7 +254,8 @@ pub(crate) struct TrainArgs {
     #[arg(long, value_name = "N", default_value_t = 32_000)]
     pub(crate) vocab_size: u32,
 
-    /// Where words end: gpt2, cl100k, o200k, or a regular expression
+    /// Where words end: gpt2, cl100k, llama3, o200k, qwen3, ..., or a regular
+    /// expression
     #[arg(long, value_name = "PATTERN", default_value = "o200k")]
     pub(crate) pattern: String,
 

@@ -130,7 +130,7 @@ fn load_file(path: &Path, args: &TokenizerArgs) -> Result<Tokenizer, CliError> {
             let pattern = pattern.ok_or_else(|| {
                 CliError::Usage(
                     "a .tiktoken file does not say its pattern: name it with --pattern \
-                     (gpt2, cl100k, o200k, or a regular expression)"
+                     (gpt2, cl100k, llama3, o200k, qwen3, ..., or a regular expression)"
                         .to_owned(),
                 )
             })?;
@@ -147,8 +147,8 @@ pub(crate) fn pattern(text: &str) -> Result<Pattern, CliError> {
         Some(pattern) => Ok(pattern),
         // No one means an expression that matches one word only.
         None if text.chars().all(is_name) => Err(CliError::Usage(format!(
-            "there is no pattern named {text:?}: there are gpt2, cl100k and o200k, or give a \
-             regular expression"
+            "there is no pattern named {text:?}: there are {}, or give a regular expression",
+            Pattern::NAMES.join(", ")
         ))),
         None => Ok(Pattern::new(text)),
     }
@@ -162,7 +162,9 @@ mod tests {
     fn a_mistyped_pattern_name_is_no_regular_expression() {
         assert!(matches!(pattern("cl100k_base"), Err(CliError::Usage(_))));
         assert!(matches!(pattern(""), Err(CliError::Usage(_))));
-        assert_eq!(pattern("cl100k").ok(), Some(Pattern::cl100k()));
+        for name in Pattern::NAMES {
+            assert_eq!(pattern(name).ok(), Pattern::by_name(name));
+        }
         assert_eq!(pattern(r"\w+|\W").ok(), Some(Pattern::new(r"\w+|\W")));
     }
 }
