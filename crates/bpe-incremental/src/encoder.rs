@@ -12,7 +12,8 @@ use crate::history::History;
 ///
 /// Time a byte as a push ([cost](crate#cost)), whatever the span: useful for spans that someone else
 /// may make long, and for texts without a pre-tokenizer; not useful for improper dictionaries, which
-/// the engine refuses. After the longest span it allocates nothing.
+/// the engine refuses. After the longest span it allocates nothing. A tokenizer of the facade takes it as
+/// its encoder through `TokenizerBuilder::custom_encoder`.
 ///
 /// A span of bytes is cut into blocks of some 16 KiB at places that no token crosses, so that the
 /// last tokens of a block stay in the nearest cache; where there is no such place a block is longer.

@@ -59,7 +59,7 @@ struct Record {
 }
 
 /// Links that are tried before a search tree.
-const LINKS: usize = 3;
+const LINKS: usize = 2;
 
 /// Suffix tokens that a token has without a search tree.
 const FEW: usize = 8;
