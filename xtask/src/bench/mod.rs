@@ -3,6 +3,7 @@
 mod bytes_per_token;
 mod corpora;
 mod divan_text;
+mod lexers;
 mod load;
 mod matrix;
 mod train;
@@ -47,6 +48,8 @@ enum Command {
     Load(load::Arguments),
     /// Every training algorithm, at five numbers of merges: time and memory.
     Train(train::Arguments),
+    /// The lexers alone, all engines in turn, each family and corpus.
+    Lexers(lexers::Arguments),
     /// The worst inputs with the default engines; fails beyond 2 seconds.
     Worst(worst::Arguments),
 }
@@ -68,6 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Command::BytesPerToken(arguments) => bytes_per_token::run(arguments),
         Command::Load(arguments) => load::run(arguments),
         Command::Train(arguments) => train::run(arguments),
+        Command::Lexers(arguments) => lexers::run(arguments),
         Command::Worst(arguments) => worst::run(arguments),
     };
     match done {

@@ -10,6 +10,7 @@ mod core;
 mod cuts;
 mod decoding;
 mod engines;
+mod fast_lexers;
 mod last_token;
 mod lexers;
 mod loaders;
@@ -80,6 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     vocabularies::check(&mut claims);
     engines::check(&mut claims);
     lexers::check(&mut claims);
+    fast_lexers::check(&mut claims);
     cuts::check(&mut claims);
     analysis::check(&mut claims);
     decoding::check(&mut claims);
