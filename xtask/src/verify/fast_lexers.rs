@@ -330,7 +330,7 @@ impl Comparison {
         }
         // Behind words, where the first block is one window of masks, and not the last.
         for place in around {
-            let words = &"ab ".repeat(30)[..64 + place - 8];
+            let words = &"ab ".repeat(40)[..64 + place - 8];
             cases += self.check(&format!("{words}{text}{}", "c d ".repeat(20)), 0)?;
         }
         // In the last window of the text.
