@@ -9,6 +9,7 @@ mod cases_run;
 mod core;
 mod cuts;
 mod decoding;
+mod eager;
 mod engines;
 mod last_token;
 mod lexers;
@@ -88,6 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     specials::check(&mut claims);
     training::check(&mut claims);
     cases::check(&mut claims);
+    eager::check(&mut claims);
     loaders::check(&mut claims);
     models::check(&mut claims);
     peers::check(&mut claims);
