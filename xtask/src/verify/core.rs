@@ -84,10 +84,10 @@ pub(super) fn check(claims: &mut Claims) {
     );
 }
 
-type Merge = (Vec<u8>, Vec<u8>);
+pub(super) type Merge = (Vec<u8>, Vec<u8>);
 
 /// All strings of a and b up to a length.
-fn words(longest: usize) -> Vec<Vec<u8>> {
+pub(super) fn words(longest: usize) -> Vec<Vec<u8>> {
     let mut all = vec![Vec::new()];
     let mut start = 0;
     for _ in 0..longest {
@@ -106,7 +106,7 @@ fn words(longest: usize) -> Vec<Vec<u8>> {
 
 /// All lists of so many merges over a and b in every order, improper ones among them. Each side is
 /// a letter or made by a merge of the list, before or after.
-fn merge_lists(counts: std::ops::RangeInclusive<usize>) -> Vec<Vec<Merge>> {
+pub(super) fn merge_lists(counts: std::ops::RangeInclusive<usize>) -> Vec<Vec<Merge>> {
     let mut lists = Vec::new();
     let mut sets = BTreeSet::from([Vec::<Merge>::new()]);
     for count in 0..=*counts.end() {
@@ -154,7 +154,7 @@ fn tokens_of(merges: &[Merge]) -> BTreeSet<Vec<u8>> {
 }
 
 /// The dictionary of a list, its ids in an order that has nothing to do with that of the merges.
-fn dictionary_of(merges: &[Merge], seed: usize) -> Result<Dictionary, String> {
+pub(super) fn dictionary_of(merges: &[Merge], seed: usize) -> Result<Dictionary, String> {
     let mut tokens: Vec<Vec<u8>> = tokens_of(merges).into_iter().collect();
     let mut random = Random::new(seed as u64);
     for index in (1..tokens.len()).rev() {

@@ -9,6 +9,7 @@ mod cases_run;
 mod core;
 mod cuts;
 mod decoding;
+mod eager;
 mod engines;
 mod fast_lexers;
 mod last_token;
@@ -90,6 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     specials::check(&mut claims);
     training::check(&mut claims);
     cases::check(&mut claims);
+    eager::check(&mut claims);
     loaders::check(&mut claims);
     models::check(&mut claims);
     peers::check(&mut claims);
