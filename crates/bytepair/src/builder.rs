@@ -71,11 +71,13 @@ impl TokenizerBuilder {
         Self::from_canonical(Arc::new(CanonicalForm::new(dictionary)))
     }
 
-    /// A builder over a canonical form that is already there.
+    /// A builder over a canonical form that is already there. An improper one is made proper, where
+    /// it can be ([`CanonicalForm::properize`]), so that every encoder takes it; where it cannot, the
+    /// default encoder is exact on it as it is, in O(n log n) for n bytes.
     pub fn from_canonical(canonical: Arc<CanonicalForm>) -> Self {
         Self {
             name: None,
-            canonical,
+            canonical: canonical.properize().unwrap_or(canonical),
             patterns: Vec::new(),
             engine: Engine::Auto,
             lexers: Lexers::Patterns,
@@ -135,7 +137,8 @@ impl TokenizerBuilder {
         self
     }
 
-    /// Chooses the span encoder. By default [`Algorithm::PriorityMerge`].
+    /// Chooses the span encoder. By default [`Algorithm::PriorityMerge`], which takes every
+    /// dictionary.
     pub fn encoder(mut self, algorithm: Algorithm) -> Self {
         self.algorithm = algorithm;
         self.encoder = None;
@@ -219,10 +222,13 @@ impl TokenizerBuilder {
         }
         let encoder = match self.encoder {
             Some(Encoder(encoder)) => encoder,
-            None => self
-                .algorithm
-                .encoder(&self.canonical)
-                .map_err(|error| LoadError::caused(self.algorithm.name(), error))?,
+            None => self.algorithm.encoder(&self.canonical).map_err(|error| {
+                let name = self.algorithm.name();
+                match self.canonical.properize() {
+                    Err(cycles) if error.is_improper() => LoadError::caused(name, cycles),
+                    _ => LoadError::caused(name, error),
+                }
+            })?,
         };
         let specials = SpecialTable::new(self.specials, self.canonical.vocabulary())?;
         let policy = Policy::new(self.policy, &specials)?;

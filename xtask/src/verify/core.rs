@@ -135,7 +135,7 @@ pub(super) fn merge_lists(counts: std::ops::RangeInclusive<usize>) -> Vec<Vec<Me
     lists
 }
 
-fn permute(merges: &mut Vec<Merge>, from: usize, lists: &mut Vec<Vec<Merge>>) {
+pub(super) fn permute(merges: &mut Vec<Merge>, from: usize, lists: &mut Vec<Vec<Merge>>) {
     if from == merges.len() {
         lists.push(merges.clone());
     }

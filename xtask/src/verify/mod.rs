@@ -18,6 +18,7 @@ mod loaders;
 mod memory;
 mod models;
 mod peers;
+mod properize;
 mod specials;
 mod streaming;
 mod streams;
@@ -79,6 +80,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     };
     core::check(&mut claims);
     last_token::check(&mut claims);
+    properize::check(&mut claims);
     vocabularies::check(&mut claims);
     engines::check(&mut claims);
     lexers::check(&mut claims);
