@@ -233,44 +233,45 @@ impl Dictionary {
     /// proper once they are gone ([`CanonicalForm::improper_rule`](crate::CanonicalForm::improper_rule)).
     pub fn improper_rule(&self) -> Option<ImproperRule> {
         let makers = self.makers();
-        self.rules
-            .iter()
-            .find_map(|rule| self.improper(&makers, rule))
+        (0..self.rules.len()).find_map(|index| self.improper(&makers, index))
     }
 
     /// All rules, as listed, with a side that a later rule makes, in order. O(rules).
     pub fn improper_rules(&self) -> Vec<ImproperRule> {
         let makers = self.makers();
-        let rules = self.rules.iter();
-        rules
-            .filter_map(|rule| self.improper(&makers, rule))
+        let indices = 0..self.rules.len();
+        indices
+            .filter_map(|index| self.improper(&makers, index))
             .collect()
     }
 
-    /// Of each token by position the indices of the first and the last rule that make it.
-    fn makers(&self) -> Vec<Option<(u32, u32)>> {
-        let mut makers = alloc::vec![None; self.vocabulary.len()];
+    /// Of each token by position the indices of the first and the last rule that make it; without one
+    /// the first is behind the last.
+    fn makers(&self) -> Vec<(u32, u32)> {
+        let mut makers = alloc::vec![(u32::MAX, 0); self.vocabulary.len()];
         for (index, rule) in (0_u32..).zip(&self.rules) {
             if let Some(position) = self.vocabulary.position_of(rule.product) {
-                let (_, last) = makers[position].get_or_insert((index, index));
+                let (first, last) = &mut makers[position];
+                *first = index.min(*first);
                 *last = index;
             }
         }
         makers
     }
 
-    fn improper(&self, makers: &[Option<(u32, u32)>], rule: &MergeRule) -> Option<ImproperRule> {
+    /// The rule at `index` as evidence. Rules are in ascending order of priority, and those of one
+    /// priority make one token, so indices are compared.
+    fn improper(&self, makers: &[(u32, u32)], index: usize) -> Option<ImproperRule> {
+        let rule = self.rules[index];
         let evidence = |side| {
-            let (first, last) = makers[self.vocabulary.position_of(side)?]?;
-            let [first, maker] = [first, last].map(|index| self.rules[index as usize]);
-            (maker.priority >= rule.priority).then_some(ImproperRule {
-                rule: *rule,
-                maker,
-                only_later: first.priority >= rule.priority,
+            let (first, last) = makers[self.vocabulary.position_of(side)?];
+            (first <= last && last as usize >= index).then(|| ImproperRule {
+                rule,
+                maker: self.rules[last as usize],
+                only_later: first as usize >= index,
             })
         };
-        let (left, right) = (evidence(rule.left), evidence(rule.right));
-        match (left, right) {
+        match (evidence(rule.left), evidence(rule.right)) {
             (Some(left), Some(right)) if right.only_later && !left.only_later => Some(right),
             (left, right) => left.or(right),
         }

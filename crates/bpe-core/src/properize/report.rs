@@ -64,7 +64,10 @@ impl Properization {
             improper_rules: dictionary.improper_rules(),
             dropped_rules: form.dropped_rules(dictionary).collect(),
             contested_tokens,
-            improper_canonical_rules: form.improper_rules().count(),
+            improper_canonical_rules: match form.is_proper() {
+                true => 0,
+                false => form.improper_rules().count(),
+            },
             form,
             counts,
         }
