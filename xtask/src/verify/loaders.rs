@@ -280,13 +280,19 @@ fn malformed() -> Outcome {
     refused_with("/model/vocab", json!({"a": -1}), &["-1"])?;
     refused_with(
         "/added_tokens",
-        json!([added("x", 900, "special"), added("y", 900, "special")]),
+        json!([added("<x>", 900, "special"), added("<y>", 900, "special")]),
         &["900"],
     )?;
     refused_with(
         "/added_tokens",
-        json!([added("x", 900, "special"), added("x", 901, "special")]),
-        &["\"x\""],
+        json!([added("<x>", 900, "special"), added("<x>", 901, "special")]),
+        &["\"<x>\""],
+    )?;
+    // `x` is a token of the model, and has another id there.
+    refused_with(
+        "/added_tokens",
+        json!([added("x", 900, "special")]),
+        &["\"x\"", "120"],
     )?;
     refused_with(
         "/added_tokens",
@@ -303,7 +309,7 @@ fn malformed() -> Outcome {
     ensure(with_merges.canonical().rule_count() > 0, || {
         "merges without effect".to_owned()
     })?;
-    Ok(Checked::with_note(cases + 9, ""))
+    Ok(Checked::with_note(cases + 10, ""))
 }
 
 /// Whether it is a list of strings, or of pairs of strings.
