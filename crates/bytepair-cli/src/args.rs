@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Vocab(VocabArgs),
     /// Compare the tokens of two encodings on a text, and show where they differ
     Compare(CompareArgs),
+    /// Tell which merge rules of a vocabulary can fire, and whether their order can be made proper
+    Dict(DictArgs),
     /// Learn a vocabulary from texts
     Train(TrainArgs),
     /// Print a script that completes commands and options in a shell
@@ -242,6 +244,23 @@ pub(crate) struct CompareArgs {
 
     #[command(flatten)]
     pub(crate) tokenizer: TokenizerArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = help::DICT)]
+pub(crate) struct DictArgs {
+    /// tokenizer.json, a .tiktoken file, vocab.json with --merges, or a folder that holds the first or
+    /// the last under these names
+    #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub(crate) file: PathBuf,
+
+    /// merges.txt, where FILE is vocab.json
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) merges: Option<PathBuf>,
+
+    /// One JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

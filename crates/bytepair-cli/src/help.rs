@@ -115,6 +115,16 @@ Examples:
 
   bytepair compare --encoding o200k_base --with gpt2 --json notes.txt";
 
+pub(crate) const DICT: &str = "\
+A rule is improper where a later rule makes one of its sides: then today's tokenizers, which always
+take the best pair, do not merge in the order of the list. Where another order of the rules gives the
+same tokens, it is used, and every encoder works; where none is found, the cycle is shown, with a text
+on which the order that was tried fails.
+
+Examples:
+  bytepair dict tokenizer.json
+  bytepair dict --json --merges merges.txt vocab.json";
+
 pub(crate) const TRAIN: &str = "\
 The pair of neighbouring tokens that occurs most often becomes a token, again and again. What is
 learned does not depend on the order of the files or the number of threads. Words that were counted on

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use bpe_core::{Dictionary, gpt2, tiktoken};
 use bytepair::{Pattern, ReadLimits, Specials, TokenId, Tokenizer};
 
 use crate::args::{SpecialArgs, TokenizerArgs};
@@ -85,9 +86,21 @@ enum Files {
 }
 
 impl Files {
-    fn of(path: &Path, merges: Option<&PathBuf>) -> Self {
+    fn of(path: &Path, merges: Option<&PathBuf>) -> Result<Self, CliError> {
         let json = path.join("tokenizer.json");
-        match merges {
+        if merges.is_none() && path.is_dir() && !json.exists() && !path.join("vocab.json").exists()
+        {
+            return Err(CliError::Vocabulary(format!(
+                "{}: the folder holds neither tokenizer.json nor vocab.json with merges.txt",
+                path.display()
+            )));
+        }
+        if merges.is_none() && path.file_name().is_some_and(|name| name == "vocab.json") {
+            return Err(CliError::Usage(
+                "a vocab.json goes with a merges.txt: name that with --merges".to_owned(),
+            ));
+        }
+        Ok(match merges {
             Some(merges) => Self::Gpt2 {
                 vocab: path.to_owned(),
                 merges: merges.clone(),
@@ -101,6 +114,31 @@ impl Files {
                 Self::TokenizerJson(path.to_owned())
             }
             None => Self::Tiktoken(path.to_owned()),
+        })
+    }
+}
+
+/// The dictionary of a file, whatever pattern and special tokens go with it.
+pub(crate) fn dictionary(path: &Path, merges: Option<&PathBuf>) -> Result<Dictionary, CliError> {
+    let limits = ReadLimits::default();
+    let failed = |error: &dyn std::fmt::Display| {
+        CliError::Vocabulary(format!("{}: {error}", path.display()))
+    };
+    let read = |path: &Path| {
+        bytepair::read_file(path, &limits).map_err(|error| CliError::Vocabulary(error.to_string()))
+    };
+    match Files::of(path, merges)? {
+        Files::TokenizerJson(json) => {
+            bytepair::tokenizer_json::read_dictionary(&read(&json)?, &limits)
+                .map_err(|error| failed(&error))
+        }
+        Files::Gpt2 { vocab, merges } => {
+            gpt2::read(&read(&vocab)?, &read(&merges)?, &limits).map_err(|error| failed(&error))
+        }
+        Files::Tiktoken(file) => {
+            let vocabulary = tiktoken::read(&read(&file)?, &limits);
+            let vocabulary = vocabulary.map_err(|error| failed(&error))?;
+            Dictionary::from_ranks(vocabulary).map_err(|error| failed(&error))
         }
     }
 }
@@ -112,7 +150,7 @@ fn load_file(path: &Path, args: &TokenizerArgs) -> Result<Tokenizer, CliError> {
         bytepair::read_file(path, &limits).map_err(|error| CliError::Vocabulary(error.to_string()))
     };
     let pattern = args.pattern.as_deref().map(pattern).transpose()?;
-    let loaded = match Files::of(path, args.merges.as_ref()) {
+    let loaded = match Files::of(path, args.merges.as_ref())? {
         Files::TokenizerJson(_) if pattern.is_some() => {
             return Err(CliError::Usage(
                 "--pattern does not go with a tokenizer.json, which says its pattern".to_owned(),

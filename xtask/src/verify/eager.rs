@@ -250,8 +250,8 @@ fn random_continuations(settings: &Settings, corpora: &[Corpus]) -> Outcome {
             if !random.below(40).is_multiple_of(20) {
                 continue;
             }
-            let tokens = tokenizer.vocabulary().iter();
-            let token = tokens.skip(random.below(200_000)).next();
+            let mut tokens = tokenizer.vocabulary().iter();
+            let token = tokens.nth(random.below(200_000));
             let token = token.map_or(&b""[..], |(_, bytes)| bytes);
             for other in others.iter().chain([&token]) {
                 let text = [&snippet[..=at], other].concat();

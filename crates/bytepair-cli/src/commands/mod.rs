@@ -3,6 +3,7 @@
 mod compare;
 mod count;
 mod decode;
+mod dict;
 mod encode;
 mod show;
 mod train;
@@ -24,6 +25,7 @@ pub(crate) fn run(command: &Command, session: &mut Session<'_>) -> Result<(), Cl
         Command::Show(args) => show::run(args, session),
         Command::Vocab(args) => vocab::run(args, session),
         Command::Compare(args) => compare::run(args, session),
+        Command::Dict(args) => dict::run(args, session),
         Command::Train(args) => train::run(args, session),
         Command::Completions(args) => completions(args, session),
     }
