@@ -72,3 +72,48 @@ pub(crate) mod testing {
         String::from_utf8(stdout).expect("text")
     }
 }
+
+#[cfg(test)]
+mod properties {
+    use super::testing::{output, run_with};
+    use proptest::prelude::*;
+
+    /// Bytes with much of what blocks and pieces are cut at.
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        let part = prop_oneof![
+            any::<u8>().prop_map(|byte| vec![byte]),
+            any::<char>().prop_map(|character| character.to_string().into_bytes()),
+            proptest::sample::select(vec![
+                " ",
+                "\n",
+                "  ",
+                "word",
+                " Two",
+                "12",
+                "'s",
+                "<|endoftext|>"
+            ])
+            .prop_map(|text| text.as_bytes().to_vec()),
+        ];
+        proptest::collection::vec(part, 0..60).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn what_is_encoded_in_any_blocks_decodes_to_the_bytes_and_is_counted(
+            text in bytes(),
+            block_bytes in 1..100_usize,
+            encoding in proptest::sample::select(vec!["gpt2", "cl100k_base", "o200k_base"]),
+        ) {
+            let ids = output(&["encode", "-e", encoding], &text, block_bytes);
+            prop_assert_eq!(&ids, &output(&["encode", "-e", encoding], &text, 1 << 20));
+            let (decoded, result) = run_with(&["decode", "-e", encoding], ids.as_bytes(), block_bytes);
+            prop_assert!(result.is_ok());
+            prop_assert_eq!(&decoded, &text);
+            let count = output(&["count", "-e", encoding], &text, block_bytes);
+            prop_assert_eq!(count.trim(), ids.split_whitespace().count().to_string());
+        }
+    }
+}
