@@ -278,6 +278,35 @@ fn text_that_cannot_be_cut_is_held_in_memory_with_one_warning() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn long_input_that_can_be_cut_takes_little_memory() {
+    const MEBIBYTE: usize = 1 << 20;
+    let line = b"It is a truth universally acknowledged, 1813.\n";
+    let block = line.repeat(MEBIBYTE / line.len());
+    let arguments = ["encode", "--encoding", "gpt2", "--threads", "2"];
+    let mut child = command(&arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    for _ in 0..128 {
+        stdin.write_all(&block).expect("it reads on");
+    }
+    // It waits for more: what it held at most stands there to be read.
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id()));
+    let status = status.expect("it still runs");
+    drop(stdin);
+    assert!(child.wait().expect("ends").success());
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let peak = peak.and_then(|peak| peak.trim().strip_suffix("kB"));
+    let peak: usize = peak
+        .and_then(|peak| peak.trim().parse().ok())
+        .expect("a number");
+    assert!(peak < 48 * 1024, "{peak} kB for {} kB of text", 128 * 1024);
+}
+
 #[test]
 fn a_reader_that_has_had_enough_ends_the_command_quietly() {
     let english = data("corpora/english.txt");

@@ -191,6 +191,18 @@ impl<'de> Deserialize<'de> for MergeEntry {
     }
 }
 
+/// What the JSON says; an error names the field, by its path, and line and column.
+fn parse<'f, T: Deserialize<'f>>(file: &'f [u8]) -> Result<T, LoadError> {
+    let mut deserializer = serde_json::Deserializer::from_slice(file);
+    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        LoadError::caused(if path == "." { "" } else { &path }, error.into_inner())
+    })?;
+    let end = deserializer.end();
+    end.map_err(|error| LoadError::caused("", error))?;
+    Ok(value)
+}
+
 impl File {
     fn read(file: &[u8], limits: &ReadLimits) -> Result<Self, LoadError> {
         if file.len() > limits.file {
@@ -199,10 +211,9 @@ impl File {
                 format_args!("the file is over {} bytes", limits.file),
             ));
         }
-        let malformed = |error: serde_json::Error| LoadError::caused("", error);
-        let kind: Kind = serde_json::from_slice(file).map_err(malformed)?;
+        let kind: Kind = parse(file)?;
         match kind.model.kind.as_deref() {
-            None | Some("BPE") => serde_json::from_slice(file).map_err(malformed),
+            None | Some("BPE") => parse(file),
             Some(other) => Err(LoadError::unsupported("model.type", other)),
         }
     }

@@ -175,6 +175,30 @@ fn a_tokenizer_written_as_json_comes_back() {
 }
 
 #[test]
+fn a_value_of_another_type_is_named_by_its_path() {
+    for (field, value, path) in [
+        (
+            "model",
+            r#"{"type": "BPE", "vocab": {"a": "one"}, "merges": []}"#,
+            "model.vocab.a: ",
+        ),
+        (
+            "model",
+            r#"{"type": "BPE", "vocab": {}, "merges": ["a b", 3]}"#,
+            "model.merges[1]: ",
+        ),
+        (
+            "added_tokens",
+            r#"[{"id": 1, "content": "x"}, {"id": -1}]"#,
+            "added_tokens[1].id: ",
+        ),
+    ] {
+        let error = load(&[(field, value)]).expect_err(path).to_string();
+        assert!(error.contains(path) && error.contains("line "), "{error}");
+    }
+}
+
+#[test]
 fn a_split_at_a_string_splits_at_that_string_whatever_it_is_made_of() {
     let mut pieces: Vec<String> = (0x21..0x7F_u8)
         .filter(|byte| byte.is_ascii_punctuation())
