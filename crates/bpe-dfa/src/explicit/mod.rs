@@ -1,0 +1,1 @@
+//! The automata of Berglund, Martens and van der Merwe (seed 002), built state by state.

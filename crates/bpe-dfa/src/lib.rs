@@ -1,0 +1,5 @@
+//! Automata over the tokens of byte pair encoding.
+
+#![forbid(unsafe_code)]
+
+pub mod explicit;
