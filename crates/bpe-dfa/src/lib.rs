@@ -1,5 +1,39 @@
 //! Automata over the tokens of byte pair encoding.
+//!
+//! Inside one pre-token a sequence of tokens is a tokenization if and only if each token is canonical and
+//! each neighbouring pair is valid (002 Observation 2). [`PairRelation`] answers for pairs, at the size of
+//! real vocabularies, and everything else here stands on it:
+//!
+//! | type | answers |
+//! |---|---|
+//! | [`PairRelation`] | may these two tokens stand beside each other; states and transitions of the minimal automaton |
+//! | [`Validator`], [`repair`] | where does a stream of tokens stop being what the tokenizer makes; what should it be |
+//! | [`CanonicalMasks`] | which tokens may come next, as bits |
+//! | [`LazyTransducer`] | bytes in, tokens out, one step a byte, each token as early as can be |
+//! | [`explicit`] | the automata of the paper, state by state, for small dictionaries |
+//!
+//! All of it is about **merges inside one span**: what a pre-tokenizer cuts, special tokens and whole-piece
+//! look-up are the business of the crate `bytepair`, which puts these parts together
+//! (`Tokenizer::validator`). The dictionary must be proper ([`bpe_core::CanonicalForm::is_proper`]);
+//! [`bpe_core::CanonicalForm::properize`] makes most others proper first.
+//!
+//! Numbers in front of a section (000, 002) name papers: docs/architecture.md, Sources.
 
 #![forbid(unsafe_code)]
 
+mod error;
 pub mod explicit;
+mod forests;
+mod masks;
+mod order;
+mod pairs;
+mod pending;
+mod rows;
+mod transducer;
+mod validator;
+
+pub use error::RelationError;
+pub use masks::CanonicalMasks;
+pub use pairs::{PairRelation, StateId};
+pub use transducer::{LazyTransducer, TransducerStats};
+pub use validator::{Mismatch, Reason, Repair, RepairError, Validator, repair};
