@@ -6,7 +6,7 @@ use core::fmt;
 
 use bpe_core::{EncodeError, SpanEncoder, TokenId};
 
-use crate::engine::{EMPTY, LastTokenEngine, Tables, Value};
+use crate::engine::{EMPTY, LastTokenEngine, Layout, Tables, Value};
 use crate::frontier::Frontier;
 use crate::units::Unit;
 
@@ -73,6 +73,10 @@ const DEAD: usize = 1024;
 /// Bytes that are taken at once where so many are given.
 const BLOCK: usize = 1024;
 
+/// Fewer bytes than this part of what is held are taken one by one, so that the cost of a block, in
+/// proportion to what is held, stays O(1) for each of its bytes.
+const FEW: usize = 8;
+
 impl EagerEncoder {
     /// An encoder at the start of a text. O(1).
     pub fn new(engine: &LastTokenEngine) -> Self {
@@ -99,6 +103,11 @@ impl EagerEncoder {
     #[inline]
     pub fn push(&mut self, byte: u8, tokens: &mut Vec<TokenId>) -> Result<(), EncodeError> {
         let (parent, window) = self.grow(byte)?;
+        if self.frontier.len() + 1 < self.byte_count() {
+            // `feed` has left prefixes out, since none was certain.
+            self.settle(window, tokens);
+            return Ok(());
+        }
         let certain = self.frontier.push(parent, window);
         if certain > self.certain {
             self.hand_out(certain, tokens);
@@ -106,37 +115,52 @@ impl EagerEncoder {
         Ok(())
     }
 
-    /// Takes bytes, and appends the tokens that have become certain to `tokens`. As so many calls of
-    /// [`EagerEncoder::push`]; of many bytes at once only the last ones cost more than
-    /// [`History::push`](crate::History::push).
+    /// Takes bytes, and appends the tokens that have become certain to `tokens`: as so many calls of
+    /// [`EagerEncoder::push`], and faster.
+    ///
+    /// Cost: [`History::push`](crate::History::push) for each byte, and amortised O(1) a byte.
     ///
     /// # Errors
     ///
     /// The first byte that no token stands for, with its offset in the text; the bytes before it have been
     /// taken.
     pub fn feed(&mut self, mut bytes: &[u8], tokens: &mut Vec<TokenId>) -> Result<(), EncodeError> {
-        loop {
+        while !bytes.is_empty() {
+            let held = self.pending_bytes();
+            if bytes.len() < held / FEW {
+                return bytes.iter().try_for_each(|&byte| self.push(byte, tokens));
+            }
             // What is certain is found once a block: blocks in proportion to what is held keep this
             // O(1) a byte.
-            let block = BLOCK.max(self.pending_bytes());
-            let Some((first, rest)) = bytes.split_at_checked(block) else {
-                return bytes.iter().try_for_each(|&byte| self.push(byte, tokens));
-            };
-            let mut window = self.frontier.window();
-            let mut fed = Ok(());
-            for &byte in first {
-                match self.grow(byte) {
-                    Ok((_, now)) => window = now,
-                    Err(error) => {
-                        fed = Err(error);
-                        break;
-                    }
-                }
+            let (first, rest) = bytes.split_at(bytes.len().min(BLOCK.max(held)));
+            let (window, fed) = self.grow_block(first);
+            // Else no prefix after the certain one has left the window.
+            if window > self.certain {
+                self.settle(window, tokens);
             }
-            self.settle(window, tokens);
             fed?;
             bytes = rest;
         }
+        Ok(())
+    }
+
+    /// Takes bytes into the history, up to the first that no token stands for; where later tokens can
+    /// begin after them.
+    #[inline]
+    fn grow_block(&mut self, bytes: &[u8]) -> (usize, Result<(), EncodeError>) {
+        let tables = &*self.engine.tables;
+        let (Layout::Flat(flat), None) = (&tables.layout, &tables.characters) else {
+            let mut window = self.frontier.window();
+            let grown = bytes.iter().try_for_each(|&byte| {
+                (_, window) = self.grow(byte)?;
+                Ok(())
+            });
+            return (window, grown);
+        };
+        let grown = flat.extend_values(&mut self.state, bytes, &mut self.entries);
+        let after = self.byte_count();
+        let grown = grown.map_err(|byte| tables.error(byte, after));
+        (after - tables.depth(self.state), grown)
     }
 
     /// Hands out what is certain of bytes that the frontier has not seen.
@@ -334,7 +358,7 @@ impl Clone for EagerEncoder {
     }
 }
 
-/// Each byte of a span is taken by [`EagerEncoder::push`], so this costs what eager output costs.
+/// A span is taken by [`EagerEncoder::feed`], so this costs what eager output costs.
 impl SpanEncoder for EagerEncoder {
     fn encode_span(&mut self, span: &[u8], tokens: &mut Vec<TokenId>) -> Result<(), EncodeError> {
         self.clear();

@@ -213,6 +213,34 @@ impl Flat {
         Ok(())
     }
 
+    /// As [`Flat::extend`] of values alone; `state` goes on to the last of them.
+    ///
+    /// # Errors
+    ///
+    /// The first byte that no token stands for; the values before it are there.
+    #[inline]
+    pub(crate) fn extend_values(
+        &self,
+        state: &mut u32,
+        bytes: &[u8],
+        values: &mut Vec<u32>,
+    ) -> Result<(), u8> {
+        let view = self.view();
+        let mut previous = *state as u8;
+        values.reserve(bytes.len());
+        for &byte in bytes {
+            let so_far = &values[..];
+            let (next, value) =
+                view.step(*state, previous, byte, |back| so_far[so_far.len() - back]);
+            if value == NO_VALUE {
+                return Err(byte);
+            }
+            (*state, previous) = (next, byte);
+            values.push(value);
+        }
+        Ok(())
+    }
+
     /// The values of all prefixes of two texts: of a prefix of n bytes in place n, the empty one's
     /// in place 0. They are read in turn, byte by byte, so that one goes on while the other waits
     /// for memory.

@@ -142,6 +142,12 @@ impl Frontier {
         next
     }
 
+    /// The length of the text, as far as it is known here.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.origin + self.nodes.len() - 1
+    }
+
     /// The first prefix at which a later token can begin.
     pub(crate) fn window(&self) -> usize {
         self.window

@@ -272,6 +272,23 @@ impl Trie {
             + self.branch_labels.len()
     }
 
+    /// Lets every suffix link skip nodes without children, which lead nowhere: no walk along links
+    /// meets one. O(nodes).
+    pub(crate) fn skip_leaves(&mut self) {
+        let mut skipped = Vec::new();
+        for node in 0..self.fails.len() {
+            let mut next = self.fails[node];
+            while next != ROOT && self.children[next as usize] == NO_CHILD {
+                skipped.push(next);
+                next = self.fails[next as usize];
+            }
+            self.fails[node] = next;
+            for leaf in skipped.drain(..) {
+                self.fails[leaf as usize] = next;
+            }
+        }
+    }
+
     /// Gives back what only the building needs.
     pub(crate) fn shrink(&mut self) {
         self.parents = Vec::new();

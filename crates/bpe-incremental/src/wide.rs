@@ -30,6 +30,9 @@ pub(crate) struct Wide {
     children: Vec<Child>,
 }
 
+/// So many suffix tokens are tested from the longest on, before the search from the other end.
+const FIRST_TESTS: usize = 4;
+
 /// What is known of a token, by rank.
 #[derive(Clone, Copy)]
 struct Token {
@@ -91,6 +94,7 @@ impl Wide {
         let heavy = heavy_children(forest);
         let paths = lay_paths(&mut tokens, forest, &heavy);
         let (starts, children) = light_children(forest, &heavy);
+        trie.skip_leaves();
         trie.shrink();
         Self {
             trie,
@@ -123,15 +127,24 @@ impl Wide {
         self.trie.depth(state)
     }
 
-    fn last_token(&self, longest: u32, history: impl Fn(usize) -> u32) -> u32 {
-        let longest = &self.tokens[longest as usize];
+    fn last_token(&self, longest_rank: u32, history: impl Fn(usize) -> u32) -> u32 {
+        let longest = &self.tokens[longest_rank as usize];
         let before = |len: u32| history(len as usize);
         let is_valid = |token: &Token| {
             (token.suffix_of..token.suffix_of_end).contains(&longest.suffix_of)
                 && (token.low..token.high).contains(&before(token.successor_len))
         };
-        if is_valid(longest) {
-            return longest.number;
+        // The longest valid one is looked for. On most texts it is among the first.
+        let mut next = longest_rank;
+        for _ in 0..FIRST_TESTS {
+            let token = &self.tokens[next as usize];
+            if (token.low..token.high).contains(&before(token.successor_len)) {
+                return token.number;
+            }
+            next = self.trie.link_of(next);
+            if next == NONE {
+                break; // Not reached: atoms are valid.
+            }
         }
         let mut valid = longest.atom;
         loop {

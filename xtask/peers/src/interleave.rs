@@ -70,6 +70,21 @@ impl Rounds {
     }
 }
 
+/// Times many sides in turn, after one round of each that is not counted: for each side the time of
+/// every round.
+pub(crate) fn in_turn(rounds: usize, sides: &mut [Box<dyn FnMut() + '_>]) -> Vec<Vec<Duration>> {
+    let mut times = vec![Vec::with_capacity(rounds); sides.len()];
+    for round in 0..=rounds.max(1) {
+        for (side, times) in sides.iter_mut().zip(&mut times) {
+            let time = once(side);
+            if round > 0 {
+                times.push(time);
+            }
+        }
+    }
+    times
+}
+
 fn once<T>(side: &mut impl FnMut() -> T) -> Duration {
     let start = Instant::now();
     let waited = waited();
@@ -113,7 +128,7 @@ impl Summary {
         }
     }
 
-    fn to_json(self) -> Value {
+    pub(crate) fn to_json(self) -> Value {
         json!({"min": self.min, "median": self.median, "max": self.max})
     }
 }

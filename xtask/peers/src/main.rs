@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod corpora;
+mod eager;
 mod incremental;
 mod interleave;
 mod load;
@@ -39,6 +40,8 @@ enum Command {
     Ratio(ratio::Arguments),
     /// Time the last-token engine and the two other incremental encoders in turn.
     Incremental(incremental::Arguments),
+    /// Time what eager output costs, and 000 Table 8.
+    Eager(eager::Arguments),
     /// One measurement of `incremental`'s building, in the child process that makes it.
     #[command(hide = true)]
     IncrementalChild {
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Command::Oracle(arguments) => oracle::run(&arguments),
         Command::Ratio(arguments) => ratio::run(&arguments),
         Command::Incremental(arguments) => incremental::run(&arguments),
+        Command::Eager(arguments) => eager::run(&arguments),
         Command::IncrementalChild { side, dictionary } => {
             incremental::child(&side, &dictionary).map(|()| true)
         }

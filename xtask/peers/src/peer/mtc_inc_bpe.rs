@@ -57,4 +57,20 @@ impl MtcIncBpe {
         ids.extend(chain.map(|(_, IncBpeToken { token_id, .. })| u32::from(token_id)));
         ids[start..].reverse();
     }
+
+    /// The same by its eager tokenization, whose tokens are taken as it hands them out.
+    pub(crate) fn encode_eagerly(&self, text: &[u8], ids: &mut Vec<u32>) {
+        let mut eager = self.tokenizer.eager();
+        for &byte in text {
+            eager.feed(self.bytes[usize::from(byte)]);
+            ids.extend(eager.by_ref().map(|token| u32::from(token.token_id)));
+        }
+        // A token that is none ends the text: it lets all others go, and may come out after them.
+        eager.feed(TokenId::MAX);
+        ids.extend(
+            eager
+                .map(|token| u32::from(token.token_id))
+                .filter(|&id| id != u32::MAX),
+        );
+    }
 }
