@@ -37,3 +37,8 @@ pub use masks::CanonicalMasks;
 pub use pairs::{PairRelation, StateId};
 pub use transducer::{LazyTransducer, TransducerStats};
 pub use validator::{Mismatch, Reason, Repair, RepairError, Validator, repair};
+
+/// The examples of the README, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

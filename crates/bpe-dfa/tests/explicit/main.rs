@@ -1,0 +1,9 @@
+//! The explicit construction against the reference tokenizer, against literal transcriptions of what
+//! the paper defines, and on the paper's own examples and figures.
+
+mod definitions;
+mod languages;
+mod limits;
+mod oracle;
+mod paper;
+mod transducers;
