@@ -6,6 +6,7 @@ mod bench;
 mod data;
 mod embed;
 mod peers;
+mod plot;
 mod verify;
 
 use std::process::ExitCode;

@@ -6,6 +6,7 @@ mod divan_text;
 mod lexers;
 mod load;
 mod matrix;
+mod plots;
 mod train;
 mod worst;
 
@@ -42,6 +43,15 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<OsString>,
     },
+    /// What eager output costs, and 000 Table 8; `--help` for the options.
+    #[command(disable_help_flag = true)]
+    Eager {
+        /// Passed to `peers eager`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        rest: Vec<OsString>,
+    },
+    /// The plots of docs/benchmarks, from the results there.
+    Plots(plots::Arguments),
     /// Bytes a token of each embedded vocabulary on each corpus of bench-data.
     BytesPerToken(bytes_per_token::Arguments),
     /// Time until ready, resident memory and file size of each embedded encoding.
@@ -68,6 +78,11 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             let incremental = OsString::from("incremental");
             return peers::run_with([incremental].into_iter().chain(rest.iter().cloned()));
         }
+        Command::Eager { rest } => {
+            let eager = OsString::from("eager");
+            return peers::run_with([eager].into_iter().chain(rest.iter().cloned()));
+        }
+        Command::Plots(arguments) => plots::run(arguments),
         Command::BytesPerToken(arguments) => bytes_per_token::run(arguments),
         Command::Load(arguments) => load::run(arguments),
         Command::Train(arguments) => train::run(arguments),
