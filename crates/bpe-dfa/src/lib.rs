@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`PairRelation`] | may these two tokens stand beside each other; states and transitions of the minimal automaton |
 //! | [`Validator`], [`repair`] | where does a stream of tokens stop being what the tokenizer makes; what should it be |
+//! | [`equivalent`] | are two dictionaries the same function, or what is a shortest text on which they differ |
 //! | [`CanonicalMasks`] | which tokens may come next, as bits |
 //! | [`LazyTransducer`] | bytes in, tokens out, one step a byte, each token as early as can be |
 //! | [`explicit`] | the automata of the paper, state by state, for small dictionaries |
@@ -21,6 +22,7 @@
 
 #![forbid(unsafe_code)]
 
+mod equivalence;
 mod error;
 pub mod explicit;
 mod forests;
@@ -32,6 +34,7 @@ mod rows;
 mod transducer;
 mod validator;
 
+pub use equivalence::{Equivalence, Witness, equivalent};
 pub use error::RelationError;
 pub use masks::CanonicalMasks;
 pub use pairs::{PairRelation, StateId};
