@@ -48,6 +48,17 @@ pub enum Reason {
         /// Index of the left token.
         index: usize,
     },
+    /// The pre-tokenizer cuts elsewhere, or the whole pre-token is one token; a tokenizer says so.
+    Boundary {
+        /// Index of the token.
+        index: usize,
+    },
+    /// A special token stands for text that is text here, or text for a special token; a tokenizer says
+    /// so.
+    Special {
+        /// Index of the token.
+        index: usize,
+    },
 }
 
 impl fmt::Display for Mismatch {
@@ -70,6 +81,13 @@ impl fmt::Display for Mismatch {
                 "the tokens at index {index} and {} are not what their bytes are tokenized to",
                 index + 1
             ),
+            Reason::Boundary { index } => write!(
+                f,
+                "the text is cut elsewhere than at the token at index {index}"
+            ),
+            Reason::Special { index } => {
+                write!(f, "the token at index {index} is special, or should be")
+            }
         }
     }
 }

@@ -248,6 +248,8 @@ impl TokenizerBuilder {
                 pool,
                 bytes_per_token: self.bytes_per_token,
                 stream: OnceLock::new(),
+                #[cfg(feature = "dfa")]
+                pairs: OnceLock::new(),
             }),
             policy: Arc::new(policy),
         })

@@ -22,18 +22,21 @@
 //! | count, or stop at a limit | [`Tokenizer::count`], [`count_up_to`](Tokenizer::count_up_to), [`encode_up_to`](Tokenizer::encode_up_to), [`truncate`](Tokenizer::truncate) |
 //! | decode, at once or id by id | [`Tokenizer::decode`], [`decode_bytes`](Tokenizer::decode_bytes), [`decode_lossy`](Tokenizer::decode_lossy), [`decode_stream`](Tokenizer::decode_stream) |
 //! | encode text as it comes, in any pieces | [`Tokenizer::stream`] |
+//! | check that ids are what the tokenizer makes, or make them so | `Tokenizer::validator`, `Tokenizer::repair` |
 //! | find the encoding of a model | [`Tokenizer::for_model`], [`Tokenizer::from_name`] |
 //! | load a file | [`Tokenizer::from_tiktoken`], [`from_tokenizer_json`](Tokenizer::from_tokenizer_json), [`from_gpt2_files`](Tokenizer::from_gpt2_files) |
 //! | put parts together | [`TokenizerBuilder`], [`Tokenizer::to_builder`] |
 //!
 //! The parts come from crates that can be used alone: `bpe-core` (vocabularies, merge rules,
-//! span encoders), `bpe-lexers` (pre-tokenizers) and `bpe-incremental` (tokens of open spans).
+//! span encoders), `bpe-lexers` (pre-tokenizers), `bpe-incremental` (tokens of open spans) and `bpe-dfa`
+//! (valid pairs of tokens).
 //!
 //! # Features
 //!
 //! One for each embedded vocabulary: `gpt2`, `r50k_base`, `p50k_base` (with `p50k_edit`),
 //! `cl100k_base`, `o200k_base` (with `o200k_harmony`); `tokenizer-json` for the formats in JSON;
-//! `reference` for patterns with look-around that automata cannot run. All are on by default.
+//! `reference` for patterns with look-around that automata cannot run; `dfa` for validators. All are on by
+//! default.
 
 #![forbid(unsafe_code)]
 
@@ -50,6 +53,8 @@ mod stream;
 mod tokenizer;
 #[cfg(feature = "tokenizer-json")]
 pub mod tokenizer_json;
+#[cfg(feature = "dfa")]
+mod validator;
 mod worker;
 #[cfg(feature = "tokenizer-json")]
 mod write;
@@ -57,6 +62,8 @@ mod write;
 pub use bpe_core::{
     Algorithm, CanonicalForm, DecodeError, Dictionary, ReadLimits, SpanEncoder, TokenId, Vocabulary,
 };
+#[cfg(feature = "dfa")]
+pub use bpe_dfa::{Mismatch, PairRelation, Reason, Repair};
 pub use bpe_lexers::{Engine, Family, Lexer, Pattern, PatternError};
 
 pub use builder::TokenizerBuilder;
@@ -68,6 +75,8 @@ pub use offsets::Encoding;
 pub use specials::Specials;
 pub use stream::{StreamError, TokenStream};
 pub use tokenizer::Tokenizer;
+#[cfg(feature = "dfa")]
+pub use validator::{RepairError, TokenValidator};
 pub use worker::Worker;
 #[cfg(feature = "tokenizer-json")]
 pub use write::SaveError;

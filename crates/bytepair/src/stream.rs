@@ -263,7 +263,7 @@ impl TokenStream {
     }
 
     /// Up to where `text` has no part of a special token; 0 where one may have begun before it.
-    fn plain(&self, text: &[u8]) -> usize {
+    pub(crate) fn plain(&self, text: &[u8]) -> usize {
         let matcher = &self.tokenizer.policy.matcher;
         match matcher.is_empty() {
             true => text.len(),
@@ -273,7 +273,7 @@ impl TokenStream {
     }
 
     /// The first cut in `text`, which may stand before its first byte.
-    fn first_cut(&self, text: &[u8]) -> Option<usize> {
+    pub(crate) fn first_cut(&self, text: &[u8]) -> Option<usize> {
         let cuts = self.cuts()?;
         if !self.context.is_empty() {
             let mut joined = [0; 2 * CONTEXT];
@@ -288,6 +288,11 @@ impl TokenStream {
             }
         }
         cuts.next_cut(text, 1)
+    }
+
+    /// The last cut in `text`.
+    pub(crate) fn last_cut(&self, text: &[u8]) -> Option<usize> {
+        self.cuts()?.last_cut(text, text.len())
     }
 
     /// Encodes text between two cuts.

@@ -52,6 +52,9 @@ pub(crate) struct Inner {
     pub(crate) piece_lookup: PieceLookup,
     /// What streams share, made for the first of them.
     pub(crate) stream: OnceLock<Result<Arc<StreamParts>, StreamError>>,
+    /// Which pairs of tokens are valid, made for the first validator; none of an improper dictionary.
+    #[cfg(feature = "dfa")]
+    pub(crate) pairs: OnceLock<Option<Arc<bpe_dfa::PairRelation>>>,
 }
 
 /// When a piece that is a token becomes that token at once. For a token that merging its own bytes
