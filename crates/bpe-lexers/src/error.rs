@@ -112,7 +112,8 @@ impl LexError {
         }
     }
 
-    pub(crate) fn moved_by(mut self, bytes: usize) -> Self {
+    /// The same error, seen from `bytes` further left: for a caller whose text starts before the segment.
+    pub fn moved_by(mut self, bytes: usize) -> Self {
         self.offset += bytes;
         self
     }

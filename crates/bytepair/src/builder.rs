@@ -6,6 +6,7 @@ use bpe_core::{Algorithm, CanonicalForm, Dictionary, SpanEncoder, TokenId};
 use bpe_lexers::{Engine, Lexer, Pattern, Spanner};
 
 use crate::error::LoadError;
+use crate::parallel::ParallelParts;
 use crate::pool::{Engines, Pool};
 use crate::specials::{Policy, SpecialKind, SpecialTable, SpecialToken, Specials};
 use crate::tokenizer::{Inner, PieceLookup, Tokenizer};
@@ -42,6 +43,8 @@ pub struct TokenizerBuilder {
     specials: Vec<SpecialToken>,
     policy: Specials,
     bytes_per_token: f32,
+    /// Whether the encoder is the caller's own: nothing is known of it.
+    own_encoder: bool,
 }
 
 /// Where the lexers come from.
@@ -86,6 +89,7 @@ impl TokenizerBuilder {
             specials: Vec::new(),
             policy: Specials::AsText,
             bytes_per_token: BYTES_PER_TOKEN,
+            own_encoder: false,
         }
     }
 
@@ -105,6 +109,7 @@ impl TokenizerBuilder {
             specials: inner.specials.tokens().to_vec(),
             policy: tokenizer.policy.specials.clone(),
             bytes_per_token: inner.bytes_per_token,
+            own_encoder: inner.parallel.own_encoder,
         }
     }
 
@@ -142,12 +147,14 @@ impl TokenizerBuilder {
     pub fn encoder(mut self, algorithm: Algorithm) -> Self {
         self.algorithm = algorithm;
         self.encoder = None;
+        self.own_encoder = false;
         self
     }
 
     /// Takes a span encoder of the caller's own.
     pub fn custom_encoder(mut self, encoder: Box<dyn SpanEncoder>) -> Self {
         self.encoder = Some(Encoder(encoder));
+        self.own_encoder = true;
         self
     }
 
@@ -250,6 +257,7 @@ impl TokenizerBuilder {
                 stream: OnceLock::new(),
                 #[cfg(feature = "dfa")]
                 pairs: OnceLock::new(),
+                parallel: ParallelParts::new(self.own_encoder),
             }),
             policy: Arc::new(policy),
         })

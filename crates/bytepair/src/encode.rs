@@ -1,9 +1,8 @@
 //! Encoding: the loop over spans, and the calls around it.
 
 use std::ops::{ControlFlow, Range};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bpe_core::TokenId;
+use bpe_core::{SpanEncoder, TokenId};
 use bpe_lexers::Label;
 
 use crate::error::EncodeError;
@@ -11,9 +10,6 @@ use crate::offsets::Encoding;
 use crate::pool::Engines;
 use crate::tokenizer::{PieceLookup, Tokenizer};
 use crate::worker::Worker;
-
-/// Batches below this many bytes are encoded by the calling thread: starting threads costs more.
-const PARALLEL_BYTES: usize = 1 << 17;
 
 impl Tokenizer {
     /// The tokens of `text`. O(bytes).
@@ -178,72 +174,6 @@ impl Tokenizer {
         Ok("")
     }
 
-    /// The tokens of each text, in the order of the texts. O(bytes). Large batches are encoded by as many
-    /// threads as the machine runs at once; see [`Tokenizer::encode_batch_with`].
-    ///
-    /// # Errors
-    ///
-    /// As [`Tokenizer::encode`], for the first text at fault, with its index.
-    pub fn encode_batch<T: AsRef<[u8]> + Sync>(
-        &self,
-        texts: &[T],
-    ) -> Result<Vec<Vec<TokenId>>, EncodeError> {
-        let bytes: usize = texts.iter().map(|text| text.as_ref().len()).sum();
-        let threads = match bytes < PARALLEL_BYTES {
-            true => 1,
-            false => std::thread::available_parallelism().map_or(1, usize::from),
-        };
-        self.encode_batch_with(texts, threads)
-    }
-
-    /// As [`Tokenizer::encode_batch`], with `threads` threads, 0 counting as 1. The threads are
-    /// started for this call and end with it, so the call is safe in a forked process.
-    ///
-    /// # Errors
-    ///
-    /// As [`Tokenizer::encode_batch`].
-    pub fn encode_batch_with<T: AsRef<[u8]> + Sync>(
-        &self,
-        texts: &[T],
-        threads: usize,
-    ) -> Result<Vec<Vec<TokenId>>, EncodeError> {
-        let encode = |index: usize| {
-            let text = texts[index].as_ref();
-            self.encode_bytes(text)
-                .map_err(|error| error.in_document(index))
-        };
-        let threads = threads.min(texts.len());
-        if threads <= 1 {
-            return (0..texts.len()).map(encode).collect();
-        }
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mut done = Vec::new();
-            loop {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                if index >= texts.len() {
-                    return done;
-                }
-                done.push((index, encode(index)));
-            }
-        };
-        let mut done: Vec<_> = std::thread::scope(|scope| {
-            // Where the system gives no more threads, those that there are do the work.
-            let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
-            let started: Vec<_> = (1..threads).map_while(start).collect();
-            let mut done = work();
-            for thread in started {
-                match thread.join() {
-                    Ok(others) => done.extend(others),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-            done
-        });
-        done.sort_unstable_by_key(|(index, _)| *index);
-        done.into_iter().map(|(_, ids)| ids).collect()
-    }
-
     /// Engines of a thread's own, for loops over many small texts.
     pub fn worker(&self) -> Worker {
         Worker::new(self.clone())
@@ -298,10 +228,6 @@ impl Tokenizer {
         let Engines {
             spanner, encoder, ..
         } = engines;
-        let canonical = &*self.inner.canonical;
-        let vocabulary = &**canonical.vocabulary();
-        let longest_token = vocabulary.longest_token();
-        let lookup = self.inner.piece_lookup;
         let policy = &*self.policy;
         let flow = spanner.for_each_span(text, &policy.matcher, |span| {
             let first = ids.len();
@@ -317,19 +243,8 @@ impl Tokenizer {
                     ids.push(special.id);
                 }
                 Label::Word | Label::Gap => {
-                    let whole = match piece.len() <= longest_token {
-                        true => vocabulary.id_of(piece),
-                        false => None,
-                    };
-                    match whole {
-                        Some(id) if lookup == PieceLookup::Always || self.is_reachable(id) => {
-                            ids.push(id);
-                        }
-                        _ => {
-                            if let Err(error) = encoder.encode_span(piece, ids) {
-                                return ControlFlow::Break(Some(error.shifted(span.start).into()));
-                            }
-                        }
+                    if let Err(error) = self.encode_piece(&mut **encoder, piece, ids) {
+                        return ControlFlow::Break(Some(error.shifted(span.start).into()));
                     }
                 }
             }
@@ -364,9 +279,53 @@ impl Tokenizer {
         Ok(Encoding { ids, byte_ranges })
     }
 
+    /// Appends the tokens of the pieces that stand side by side in `text`: the first begins at byte
+    /// `start`, each ends at one of `ends`. Calls `after` behind each as [`Tokenizer::for_each_piece`].
+    pub(crate) fn encode_pieces(
+        &self,
+        engines: &mut Engines,
+        text: &[u8],
+        start: usize,
+        ends: &[usize],
+        ids: &mut Vec<TokenId>,
+        mut after: impl FnMut(&mut Vec<TokenId>, usize, Range<usize>),
+    ) -> Result<(), EncodeError> {
+        let mut start = start;
+        for &end in ends {
+            let first = ids.len();
+            let piece = text.get(start..end).unwrap_or_default();
+            self.encode_piece(&mut *engines.encoder, piece, ids)
+                .map_err(|error| error.shifted(start))?;
+            after(ids, first, start..end);
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Appends the tokens of one piece.
+    fn encode_piece(
+        &self,
+        encoder: &mut dyn SpanEncoder,
+        piece: &[u8],
+        ids: &mut Vec<TokenId>,
+    ) -> Result<(), bpe_core::EncodeError> {
+        let vocabulary = self.vocabulary();
+        let whole = match piece.len() <= vocabulary.longest_token() {
+            true => vocabulary.id_of(piece),
+            false => None,
+        };
+        match whole {
+            Some(id) if self.inner.piece_lookup == PieceLookup::Always || self.is_reachable(id) => {
+                ids.push(id);
+                Ok(())
+            }
+            _ => encoder.encode_span(piece, ids),
+        }
+    }
+
     /// Appends the range of each of the tokens of one span. A token covers as many bytes as it has,
     /// but for the unknown token, which covers what is no token, and for special tokens.
-    fn append_ranges(
+    pub(crate) fn append_ranges(
         &self,
         ids: &[TokenId],
         text: &[u8],

@@ -21,6 +21,7 @@
 //! | know where tokens stand | [`Tokenizer::encode_with_offsets`] |
 //! | count, or stop at a limit | [`Tokenizer::count`], [`count_up_to`](Tokenizer::count_up_to), [`encode_up_to`](Tokenizer::encode_up_to), [`truncate`](Tokenizer::truncate) |
 //! | decode, at once or id by id | [`Tokenizer::decode`], [`decode_bytes`](Tokenizer::decode_bytes), [`decode_lossy`](Tokenizer::decode_lossy), [`decode_stream`](Tokenizer::decode_stream) |
+//! | use several threads: a long text, many texts, texts that are still being read | [`Tokenizer::encode_parallel`], [`parallel`](Tokenizer::parallel) |
 //! | encode text as it comes, in any pieces | [`Tokenizer::stream`] |
 //! | check that ids are what the tokenizer makes, or make them so | `Tokenizer::validator`, `Tokenizer::repair` |
 //! | find the encoding of a model | [`Tokenizer::for_model`], [`Tokenizer::from_name`] |
@@ -47,6 +48,7 @@ mod encode;
 mod error;
 mod files;
 mod offsets;
+mod parallel;
 mod pool;
 mod specials;
 mod stream;
@@ -72,6 +74,7 @@ pub use embedded::ENCODINGS;
 pub use error::{EncodeError, LoadError};
 pub use files::read_file;
 pub use offsets::Encoding;
+pub use parallel::{Batch, EncodeQueue, Parallel, ParallelReport};
 pub use specials::Specials;
 pub use stream::{StreamError, TokenStream};
 pub use tokenizer::Tokenizer;

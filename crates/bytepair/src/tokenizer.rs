@@ -9,6 +9,7 @@ use bpe_lexers::{Lexer, Pattern};
 use crate::builder::TokenizerBuilder;
 use crate::decode_stream::DecodeStream;
 use crate::error::LoadError;
+use crate::parallel::ParallelParts;
 use crate::pool::Pool;
 use crate::specials::{Policy, SpecialKind, SpecialTable, Specials};
 use crate::stream::{StreamError, StreamParts};
@@ -55,6 +56,7 @@ pub(crate) struct Inner {
     /// Which pairs of tokens are valid, made for the first validator; none of an improper dictionary.
     #[cfg(feature = "dfa")]
     pub(crate) pairs: OnceLock<Option<Arc<bpe_dfa::PairRelation>>>,
+    pub(crate) parallel: ParallelParts,
 }
 
 /// When a piece that is a token becomes that token at once. For a token that merging its own bytes

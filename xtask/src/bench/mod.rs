@@ -7,6 +7,7 @@ mod lexers;
 mod load;
 mod matrix;
 mod plots;
+mod parallel;
 mod train;
 mod worst;
 
@@ -58,6 +59,8 @@ enum Command {
     Load(load::Arguments),
     /// Every training algorithm, at five numbers of merges: time and memory.
     Train(train::Arguments),
+    /// Several threads beside one, and beside the ways of 004.
+    Parallel(parallel::Arguments),
     /// The lexers alone, all engines in turn, each family and corpus.
     Lexers(lexers::Arguments),
     /// The worst inputs with the default engines; fails beyond 2 seconds.
@@ -87,6 +90,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Command::Load(arguments) => load::run(arguments),
         Command::Train(arguments) => train::run(arguments),
         Command::Lexers(arguments) => lexers::run(arguments),
+        Command::Parallel(arguments) => parallel::run(arguments),
         Command::Worst(arguments) => worst::run(arguments),
     };
     match done {

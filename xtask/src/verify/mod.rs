@@ -17,6 +17,7 @@ mod lexers;
 mod loaders;
 mod memory;
 mod models;
+pub(crate) mod parallel;
 mod peers;
 mod properize;
 mod specials;
@@ -86,6 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     lexers::check(&mut claims);
     fast_lexers::check(&mut claims);
     cuts::check(&mut claims);
+    parallel::check(&mut claims);
     analysis::check(&mut claims);
     decoding::check(&mut claims);
     streams::check(&mut claims);

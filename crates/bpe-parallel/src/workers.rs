@@ -1,0 +1,225 @@
+//! The threads: started when they are first needed, and anew in a forked process.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, TryLockError};
+
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+/// A number of threads that share work.
+///
+/// The threads start with the first work and wait for more until the value is dropped. There is no
+/// global state: two values have nothing in common. Work that is begun inside a rayon pool of the
+/// caller is shared among the threads of that pool instead, so that pools do not pile up. After a
+/// `fork` the child has none of the threads that its parent had started; this is noticed, and the
+/// child starts its own.
+///
+/// ```
+/// use bpe_parallel::Workers;
+///
+/// let workers = Workers::new(2);
+/// let squares = workers.run(|team| team.map(&[1, 2, 3], |number| number * number));
+/// assert_eq!(squares, [1, 4, 9]);
+/// ```
+pub struct Workers {
+    threads: usize,
+    started: Mutex<Option<Started>>,
+}
+
+/// From this many items on, several threads copy.
+const COPIED_TOGETHER: usize = 1 << 16;
+
+/// How often a thread tries to get at the pool before it makes one of its own.
+const TRIES: usize = 10_000;
+
+struct Started {
+    /// The process that started the threads.
+    process: u32,
+    pool: Arc<ThreadPool>,
+}
+
+impl Workers {
+    /// `threads` threads, 0 counting as 1. With one, everything is done by the calling thread.
+    pub fn new(threads: usize) -> Self {
+        Self {
+            threads: threads.max(1),
+            started: Mutex::new(None),
+        }
+    }
+
+    /// As many threads as the machine runs at once.
+    pub fn available() -> Self {
+        Self::new(std::thread::available_parallelism().map_or(1, usize::from))
+    }
+
+    /// The number of threads.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Calls `work` with a [`Team`] that shares work among the threads, and returns what it returns.
+    /// Where the system gives no threads, the team is the calling thread alone.
+    pub fn run<R: Send>(&self, work: impl FnOnce(Team) -> R + Send) -> R {
+        if rayon::current_thread_index().is_some() {
+            let threads = rayon::current_num_threads();
+            return work(Team { threads });
+        }
+        let threads = self.threads;
+        match self.pool() {
+            Some(pool) => pool.install(|| work(Team { threads })),
+            None => work(Team::ALONE),
+        }
+    }
+
+    /// Calls `work` on one of the threads, at some time; the caller goes on meanwhile. Always on a
+    /// thread of this value, never on one of the caller's pool, so that the caller may wait for it.
+    /// `work` is given back where the system gives no threads.
+    pub(crate) fn spawn<W: FnOnce() + Send + 'static>(&self, work: W) -> Result<(), W> {
+        match self.start() {
+            Some(pool) => {
+                pool.spawn(work);
+                Ok(())
+            }
+            None => Err(work),
+        }
+    }
+
+    fn pool(&self) -> Option<Arc<ThreadPool>> {
+        match self.threads {
+            1 => None,
+            _ => self.start(),
+        }
+    }
+
+    /// The pool of this process.
+    fn start(&self) -> Option<Arc<ThreadPool>> {
+        let build = || {
+            let builder = ThreadPoolBuilder::new().num_threads(self.threads);
+            builder.build().ok().map(Arc::new)
+        };
+        // Another thread may be starting the pool, which is soon done; or one was when this process
+        // was forked off, and will never be done. So nobody waits for long.
+        let mut tries = 0;
+        let mut started = loop {
+            match self.started.try_lock() {
+                Ok(started) => break started,
+                Err(TryLockError::Poisoned(started)) => break started.into_inner(),
+                Err(TryLockError::WouldBlock) if tries < TRIES => std::thread::yield_now(),
+                Err(TryLockError::WouldBlock) => return build(),
+            }
+            tries += 1;
+        };
+        let process = std::process::id();
+        if let Some(there) = &*started
+            && there.process == process
+        {
+            return Some(Arc::clone(&there.pool));
+        }
+        let pool = build()?;
+        let new = Started {
+            process,
+            pool: Arc::clone(&pool),
+        };
+        if let Some(of_parent) = started.replace(new) {
+            // Its threads are not in this process: nothing there can be told to end.
+            std::mem::forget(of_parent);
+        }
+        Some(pool)
+    }
+}
+
+impl fmt::Debug for Workers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Workers")
+            .field("threads", &self.threads)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Threads at work: what [`Workers::run`] hands out.
+#[derive(Debug, Clone, Copy)]
+pub struct Team {
+    threads: usize,
+}
+
+impl Team {
+    /// The calling thread alone.
+    pub const ALONE: Self = Self { threads: 1 };
+
+    /// The number of threads.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// What `work` makes of each item, in the order of the items. Each item is a piece of work of its
+    /// own: a thread that has nothing to do takes the next.
+    pub fn map<T: Sync, R: Send>(&self, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+        if self.threads <= 1 || items.len() <= 1 {
+            return items.iter().map(work).collect();
+        }
+        items.par_iter().with_max_len(1).map(&work).collect()
+    }
+
+    /// The parts in a row.
+    pub(crate) fn concat<T: Copy + Default + Send + Sync>(&self, mut parts: Vec<Vec<T>>) -> Vec<T> {
+        let len: usize = parts.iter().map(Vec::len).sum();
+        if parts.len() == 1 {
+            return parts.pop().unwrap_or_default();
+        }
+        if self.threads <= 1 || len < COPIED_TOGETHER {
+            return parts.concat();
+        }
+        // Memory that is zero to begin with, and is touched first by the threads that copy.
+        let mut joined = vec![T::default(); len];
+        let mut rest = &mut joined[..];
+        let mut places = Vec::with_capacity(parts.len());
+        for part in &parts {
+            let (place, behind) = rest.split_at_mut(part.len());
+            places.push((place, part));
+            rest = behind;
+        }
+        places
+            .into_par_iter()
+            .for_each(|(place, part)| place.copy_from_slice(part));
+        joined
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn results_stand_in_the_order_of_the_items_and_a_team_of_one_is_the_caller() {
+        let items: Vec<usize> = (0..1000).collect();
+        for threads in [0, 1, 2, 7] {
+            let workers = Workers::new(threads);
+            let doubled = workers.run(|team| team.map(&items, |item| 2 * item));
+            assert!(
+                doubled
+                    .iter()
+                    .enumerate()
+                    .all(|(at, &twice)| twice == 2 * at)
+            );
+        }
+        let caller = std::thread::current().id();
+        let threads = Workers::new(1).run(|team| team.map(&items, |_| std::thread::current().id()));
+        assert_eq!(threads.into_iter().collect::<HashSet<_>>(), [caller].into());
+    }
+
+    #[test]
+    fn work_inside_a_pool_of_the_caller_stays_in_it() {
+        let pool = ThreadPoolBuilder::new()
+            .num_threads(1)
+            .build()
+            .expect("a pool");
+        let workers = Workers::new(3);
+        let (inner, outer) = pool.install(|| {
+            let here = std::thread::current().id();
+            let threads = workers.run(|team| team.map(&[(); 50], |()| std::thread::current().id()));
+            (threads.into_iter().collect::<HashSet<_>>(), here)
+        });
+        assert_eq!(inner, [outer].into());
+    }
+}

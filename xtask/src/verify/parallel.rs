@@ -1,0 +1,518 @@
+//! Several threads give what one gives.
+
+use std::path::Path;
+
+use bpe_core::reference::Reference;
+use bpe_core::{BytePairs, Dictionary, ReadLimits, Vocabulary};
+use bpe_parallel::{Cut, PieceReport, SpanSeams, Team, Tokenize, Tokens, Wanted, merge_in_parts};
+use bytepair::tokenizer_json::read_dictionary;
+use bytepair::{Pattern, Specials, TokenId, Tokenizer, TokenizerBuilder};
+
+use super::support::{Corpus, Random, ensure, equal_ids, name_of, parallel, text_of, vocabularies};
+use super::{Checked, Claims, Outcome, Settings, models};
+
+pub(super) fn check(claims: &mut Claims) {
+    claims.check(
+        "parallel: two parts with every overlap, and three, join at one shared token, both semantics (fact 5)",
+        |settings, _| exhaustive(settings),
+    );
+    claims.check(
+        "parallel: four parts at random join at shared tokens, both semantics",
+        |settings, _| random_parts(settings),
+    );
+    claims.check(
+        "parallel: trap characters and giant words have the ids of one thread (P21)",
+        |settings, _| traps(settings),
+    );
+    claims.check(
+        "parallel: corpora in parts of random lengths have the ids, offsets and counts of one thread",
+        |settings, corpora| corpora_in_parts(settings, corpora, &vocabularies()?),
+    );
+    claims.check(
+        "parallel: batches keep their order and errors name their document (P25)",
+        |_, corpora| batches(corpora),
+    );
+    claims.check_data(
+        "parallel: corpora in parts have the ids of one thread with other people's vocabularies",
+        |settings, corpora, data| corpora_in_parts(settings, corpora, &other_models(data)?),
+    );
+}
+
+/// All tokenizations of short strings over the first letters, by a literal semantics.
+struct Table {
+    letters: usize,
+    /// Of each length, of each string in the order of its letters as digits.
+    tokens: Vec<Vec<Vec<TokenId>>>,
+    lengths: Vec<usize>,
+    pairs: BytePairs,
+    longest: usize,
+}
+
+impl Table {
+    fn new(dictionary: &Dictionary, standard: bool, letters: usize, longest: usize) -> Self {
+        let reference = Reference::new(dictionary);
+        let tokens = (0..=longest).map(|length| {
+            let strings = 0..letters.pow(length as u32);
+            let tokens = strings.map(|number| {
+                let text = string(number, length, letters);
+                let tokens = match standard {
+                    true => reference.standard(&text),
+                    false => reference.sentencepiece(&text),
+                };
+                tokens.unwrap_or_default()
+            });
+            tokens.collect()
+        });
+        let vocabulary = dictionary.vocabulary();
+        let most = vocabulary.max_id().unwrap_or(0);
+        let lengths = (0..=most).map(|id| vocabulary.token_bytes(id).map_or(0, <[u8]>::len));
+        Self {
+            letters,
+            tokens: tokens.collect(),
+            lengths: lengths.collect(),
+            pairs: BytePairs::new(vocabulary),
+            longest: vocabulary.longest_token(),
+        }
+    }
+
+    fn of(&self, text: &[u8]) -> &[TokenId] {
+        let digits = text.iter().map(|byte| usize::from(byte - b'a'));
+        let number = digits.fold(0, |number, digit| number * self.letters + digit);
+        &self.tokens[text.len()][number]
+    }
+
+    fn spans(&self) -> SpanSeams {
+        SpanSeams {
+            pairs: Some(self.pairs.clone()),
+            joins: true,
+            longest_token: self.longest,
+        }
+    }
+}
+
+fn string(number: usize, length: usize, letters: usize) -> Vec<u8> {
+    let digit = |place: usize| number / letters.pow((length - 1 - place) as u32) % letters;
+    (0..length).map(|place| b'a' + digit(place) as u8).collect()
+}
+
+impl Tokenize for Table {
+    type Error = String;
+
+    fn encode(&self, text: &[u8], _: Wanted, tokens: &mut Tokens) -> Result<(), String> {
+        self.merge(text, &mut tokens.ids)
+    }
+
+    fn encode_pieces(
+        &self,
+        _: &[u8],
+        _: usize,
+        _: &[usize],
+        _: Wanted,
+        _: &mut Tokens,
+    ) -> Result<(), String> {
+        Err("there are no pieces".to_owned())
+    }
+
+    fn merge(&self, part: &[u8], ids: &mut Vec<TokenId>) -> Result<(), String> {
+        ids.extend_from_slice(self.of(part));
+        Ok(())
+    }
+
+    fn token_len(&self, id: TokenId) -> Option<usize> {
+        self.lengths.get(id as usize).copied()
+    }
+
+    fn ends_of(&self, _: &[u8], _: &[TokenId], _: &mut Vec<usize>) {}
+
+    fn moved(error: String, _: usize) -> String {
+        error
+    }
+}
+
+/// A dictionary over the first letters. Rules may use what later rules make.
+fn dictionary(random: &mut Random, letters: usize) -> Result<Dictionary, String> {
+    let mut tokens: Vec<Vec<u8>> = (0..letters).map(|at| vec![b'a' + at as u8]).collect();
+    let mut merges = Vec::new();
+    for _ in 0..3 + random.below(10) {
+        let (left, right) = (random.below(tokens.len()), random.below(tokens.len()));
+        let product = [&tokens[left][..], &tokens[right]].concat();
+        if product.len() <= 7 && !tokens.contains(&product) {
+            tokens.push(product);
+            merges.push((left as TokenId, right as TokenId));
+        }
+    }
+    // Half of the dictionaries are in the order in which tokens were made: proper.
+    if random.below(2) == 0 {
+        for index in (1..merges.len()).rev() {
+            merges.swap(index, random.below(index + 1));
+        }
+    }
+    let vocabulary = Vocabulary::new((0..).zip(&tokens)).map_err(text_of)?;
+    Dictionary::from_merges(vocabulary, merges).map_err(text_of)
+}
+
+fn exhaustive(settings: &Settings) -> Outcome {
+    let dictionaries = settings.choose(20, 200);
+    // Letters, longest string in two parts, longest in three.
+    let sizes = settings.choose([(2, 9, 7), (3, 5, 4)], [(2, 12, 9), (3, 7, 6)]);
+    let cases = parallel(2 * dictionaries, |job| {
+        let (standard, seed) = (job % 2 == 1, job / 2);
+        let mut cases = 0;
+        for (letters, two, three) in sizes {
+            let mut random = Random::new(seed as u64);
+            let dictionary = dictionary(&mut random, letters)?;
+            let table = Table::new(&dictionary, standard, letters, two);
+            let spans = table.spans();
+            for length in 2..=two {
+                for number in 0..letters.pow(length as u32) {
+                    let text = string(number, length, letters);
+                    for place in 1..length {
+                        for overlap in 1..=length - place {
+                            let first = Cut { place, overlap };
+                            cases += joined(&table, &spans, &text, &[first])?;
+                            if length > three {
+                                continue;
+                            }
+                            for second in place + 1..length {
+                                for overlap in 1..=length - second {
+                                    let place = second;
+                                    let cuts = [first, Cut { place, overlap }];
+                                    cases += joined(&table, &spans, &text, &cuts)?;
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        Ok(cases)
+    })?;
+    Ok(Checked::with_note(
+        cases,
+        format!("{dictionaries} dictionaries"),
+    ))
+}
+
+/// Compares one way to cut a text with the whole, where the parts join.
+fn joined(table: &Table, spans: &SpanSeams, text: &[u8], cuts: &[Cut]) -> Result<u64, String> {
+    let (ids, _) = merge_in_parts(table, spans, text, cuts, Team::ALONE)?;
+    equal_ids(&ids, table.of(text), || {
+        format!("{} cut at {cuts:?}", String::from_utf8_lossy(text))
+    })?;
+    Ok(1)
+}
+
+/// A dictionary by a literal semantics, for strings of any length.
+struct Literal<'d> {
+    reference: Reference<'d>,
+    dictionary: &'d Dictionary,
+    standard: bool,
+}
+
+impl Tokenize for Literal<'_> {
+    type Error = String;
+
+    fn encode(&self, text: &[u8], _: Wanted, tokens: &mut Tokens) -> Result<(), String> {
+        self.merge(text, &mut tokens.ids)
+    }
+
+    fn encode_pieces(
+        &self,
+        _: &[u8],
+        _: usize,
+        _: &[usize],
+        _: Wanted,
+        _: &mut Tokens,
+    ) -> Result<(), String> {
+        Err("there are no pieces".to_owned())
+    }
+
+    fn merge(&self, part: &[u8], ids: &mut Vec<TokenId>) -> Result<(), String> {
+        let tokens = match self.standard {
+            true => self.reference.standard(part),
+            false => self.reference.sentencepiece(part),
+        };
+        ids.extend(tokens.ok_or("an atom is missing")?);
+        Ok(())
+    }
+
+    fn token_len(&self, id: TokenId) -> Option<usize> {
+        self.dictionary
+            .vocabulary()
+            .token_bytes(id)
+            .map(<[u8]>::len)
+    }
+
+    fn ends_of(&self, _: &[u8], _: &[TokenId], _: &mut Vec<usize>) {}
+
+    fn moved(error: String, _: usize) -> String {
+        error
+    }
+}
+
+fn random_parts(settings: &Settings) -> Outcome {
+    let jobs = settings.choose(40, 1000);
+    let mut reports = PieceReport::default();
+    let found = std::sync::Mutex::new(&mut reports);
+    let cases = parallel(jobs, |job| {
+        let mut random = Random::new(job as u64 + 77);
+        let letters = 2 + job % 2;
+        let dictionary = dictionary(&mut random, letters)?;
+        let literal = Literal {
+            reference: Reference::new(&dictionary),
+            dictionary: &dictionary,
+            standard: job % 4 >= 2,
+        };
+        let spans = SpanSeams {
+            pairs: None,
+            joins: true,
+            longest_token: dictionary.vocabulary().longest_token(),
+        };
+        for _ in 0..1000 {
+            let length = 8 + random.below(30);
+            // Half of the texts are nearly periodic.
+            let period = 1 + random.below(4);
+            let is_periodic = random.below(2) == 0;
+            let mut text: Vec<u8> = Vec::new();
+            for at in 0..length {
+                let repeats = is_periodic && at >= period && random.below(12) > 0;
+                text.push(match repeats {
+                    true => text[at - period],
+                    false => b'a' + random.below(letters) as u8,
+                });
+            }
+            let mut places: Vec<usize> = (0..3).map(|_| 1 + random.below(length - 1)).collect();
+            places.sort_unstable();
+            places.dedup();
+            let cuts: Vec<Cut> = places
+                .into_iter()
+                .map(|place| Cut {
+                    place,
+                    overlap: 1 + random.below(12),
+                })
+                .collect();
+            let mut expected = Vec::new();
+            literal.merge(&text, &mut expected)?;
+            let (ids, report) = merge_in_parts(&literal, &spans, &text, &cuts, Team::ALONE)?;
+            equal_ids(&ids, &expected, || {
+                format!("{} cut at {cuts:?}", String::from_utf8_lossy(&text))
+            })?;
+            if let Ok(mut found) = found.lock() {
+                found.joined_cuts += report.joined_cuts;
+                found.second_tries += report.second_tries;
+                found.runs += usize::from(report.is_whole);
+            }
+        }
+        Ok(1000)
+    })?;
+    let PieceReport {
+        joined_cuts,
+        second_tries,
+        runs,
+        ..
+    } = reports;
+    let note = format!("{joined_cuts} cuts, {second_tries} tried twice, {runs} merged as a whole");
+    Ok(Checked::with_note(cases, note))
+}
+
+const TRAPS: [&str; 30] = [
+    "word",
+    " Two",
+    " ",
+    "   ",
+    "\n",
+    "\r\n",
+    "\t\t",
+    "\n  \n",
+    "12",
+    "3456",
+    "'s",
+    "'LL",
+    "!",
+    "//\n",
+    "<|endoftext|>",
+    "<|endo",
+    "|>",
+    "\u{e9}",
+    "\u{4e2d}\u{6587}",
+    "\u{6f22}AV",
+    "e\u{301}",
+    "\u{ff12}\u{ff14}",
+    "\u{1f600}",
+    "\u{200d}",
+    "\u{3042}",
+    "\u{e01}\u{e34}",
+    "\u{a0}",
+    "\u{2028}",
+    ".the",
+    "informa\u{e7}\u{e3}o",
+];
+
+fn traps(settings: &Settings) -> Outcome {
+    let rounds = settings.choose(300, 10_000);
+    let vocabularies = vocabularies()?;
+    let jobs = vocabularies.len() * 2;
+    let cases = parallel(jobs, |job| {
+        let plain = &vocabularies[job / 2];
+        let tokenizer = match job % 2 {
+            0 => plain.clone(),
+            _ => plain.with_specials(Specials::AllowAll).map_err(text_of)?,
+        };
+        let mut random = Random::new(job as u64);
+        let teams: Vec<_> = [1, 2, 3, 8, 64]
+            .map(|threads| tokenizer.parallel().threads(threads))
+            .into();
+        let mut cases = 0;
+        for round in 0..rounds {
+            let mut text = Vec::new();
+            while text.len() < 3000 {
+                let times = match random.below(30) {
+                    0 => 200 + random.below(3000),
+                    _ => 1,
+                };
+                text.extend(random.pick(&TRAPS).repeat(times).into_bytes());
+                if random.below(9) == 0 {
+                    let count = random.below(4);
+                    text.extend(random.bytes(count));
+                }
+            }
+            let expected = tokenizer.encode_bytes(&text).map_err(text_of)?;
+            let part = [64, 300, 1 << 10, 1 << 14, 1 << 20][random.below(5)];
+            let parallel = &teams[round % teams.len()];
+            let threads = parallel.thread_count();
+            let found = parallel
+                .clone()
+                .part_bytes(part)
+                .encode(&text)
+                .map_err(text_of)?;
+            equal_ids(&found, &expected, || {
+                let text = String::from_utf8_lossy(&text);
+                format!(
+                    "{}, {threads} threads, parts of {part}: {text:?}",
+                    name_of(&tokenizer)
+                )
+            })?;
+            cases += 1;
+        }
+        Ok(cases)
+    })?;
+    Ok(Checked::with_note(cases, "texts"))
+}
+
+fn corpora_in_parts(settings: &Settings, corpora: &[Corpus], tokenizers: &[Tokenizer]) -> Outcome {
+    let rounds = settings.choose(1, 6);
+    let mut random = Random::new(5);
+    let mut cases = 0;
+    for tokenizer in tokenizers {
+        let parallel = tokenizer.parallel().threads(2);
+        for Corpus { name, text } in corpora {
+            let replaced;
+            let text = match tokenizer.patterns() {
+                // A vocabulary without patterns has its own sign for blanks.
+                [] => {
+                    replaced = text.replace(' ', "\u{2581}");
+                    &replaced
+                }
+                _ => text,
+            };
+            let expected = tokenizer.encode_with_offsets(text).map_err(text_of)?;
+            for _ in 0..rounds {
+                let bits = 10 + random.below(8);
+                let part = 500 + random.below(1 << bits);
+                let parallel = parallel.clone().part_bytes(part);
+                let place = || format!("{}, {name} in parts of {part}", name_of(tokenizer));
+                let ids = parallel.encode(text).map_err(text_of)?;
+                equal_ids(&ids, &expected.ids, place)?;
+                let count = parallel.count(text).map_err(text_of)?;
+                ensure(count == ids.len(), place)?;
+                let encoding = parallel.encode_with_offsets(text).map_err(text_of)?;
+                ensure(encoding == expected, place)?;
+                cases += ids.len() as u64;
+            }
+            let letter = ["a", "e", " ", "\n", "0", "\u{4e2d}"][random.below(6)];
+            let same = letter.repeat(50_000 + random.below(9));
+            let expected = tokenizer.encode(&same).map_err(text_of)?;
+            let found = parallel
+                .clone()
+                .part_bytes(9000)
+                .encode(&same)
+                .map_err(text_of)?;
+            equal_ids(&found, &expected, || {
+                format!("{}, {letter:?} repeated", name_of(tokenizer))
+            })?;
+        }
+    }
+    Ok(Checked::with_note(
+        cases,
+        format!("tokens, {} vocabularies", tokenizers.len()),
+    ))
+}
+
+fn batches(corpora: &[Corpus]) -> Outcome {
+    let strict = Tokenizer::o200k_base()
+        .with_specials(Specials::Forbid)
+        .map_err(text_of)?;
+    let mut random = Random::new(9);
+    let mut documents: Vec<&str> = Vec::new();
+    for Corpus { text, .. } in corpora {
+        let mut rest = text.as_str();
+        while !rest.is_empty() && documents.len() < 3000 {
+            let bits = random.below(17);
+            let length = random.below(1 << bits);
+            let (first, behind) = rest.split_at(rest.floor_char_boundary(length.max(4)));
+            documents.push(first);
+            rest = behind;
+        }
+    }
+    let at = random.below(documents.len());
+    documents[at] = "text <|endoftext|> text";
+    let first = documents
+        .iter()
+        .position(|text| strict.encode(text).is_err());
+    let mut cases = 0;
+    for threads in [1, 2, 5] {
+        let parallel = strict.parallel().threads(threads);
+        let each = parallel.encode_each(&documents);
+        for (index, (found, text)) in each.iter().zip(&documents).enumerate() {
+            match (found, strict.encode(text)) {
+                (Ok(found), Ok(expected)) => {
+                    equal_ids(found, &expected, || format!("document {index}"))?;
+                }
+                (Err(error), Err(_)) => ensure(error.document() == Some(index), || {
+                    format!("document {index} is called {:?}", error.document())
+                })?,
+                _ => return Err(format!("document {index} fails in one of the two ways")),
+            }
+            cases += 1;
+        }
+        let error = parallel.encode_batch(&documents).err();
+        let document = error.and_then(|error| error.document());
+        ensure(first.is_some() && document == first, || {
+            format!("{document:?} is called at fault, not {first:?}")
+        })?;
+    }
+    Ok(Checked::with_note(cases, "documents"))
+}
+
+/// The vocabularies of the data folder: as their files say, or where a part of a file is not supported
+/// the dictionary with its pattern.
+pub(crate) fn other_models(data: &Path) -> Result<Vec<Tokenizer>, String> {
+    let models: [(&str, Vec<Pattern>); 5] = [
+        ("llama3_1", vec![Pattern::cl100k()]),
+        ("qwen3", Pattern::by_name("qwen3").into_iter().collect()),
+        ("deepseek_v3", Pattern::deepseek_v3().into()),
+        ("gptoss", vec![Pattern::o200k()]),
+        ("llama2", Vec::new()),
+    ];
+    let mut tokenizers = Vec::new();
+    for (name, patterns) in models {
+        let file = models::file(name, data)?;
+        let dictionary = read_dictionary(&file, &ReadLimits::default()).map_err(text_of)?;
+        let builder = TokenizerBuilder::new(&dictionary).name(name);
+        let builder = patterns
+            .into_iter()
+            .fold(builder, TokenizerBuilder::pattern);
+        tokenizers.push(builder.build().map_err(text_of)?);
+    }
+    Ok(tokenizers)
+}
