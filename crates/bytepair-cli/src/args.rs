@@ -107,6 +107,19 @@ impl ThreadsArgs {
     }
 }
 
+/// Input of which each line is a document.
+#[derive(Debug, Args)]
+pub(crate) struct LinesArgs {
+    /// The input is JSON Lines: each line is an object, whose text FIELD is a document
+    #[arg(long, value_name = "FIELD")]
+    pub(crate) jsonl: Option<String>,
+
+    /// Go on behind a line that is no such object or has no tokens: it counts as an empty document,
+    /// and a message at the end says how many there were
+    #[arg(long, requires = "jsonl")]
+    pub(crate) skip_errors: bool,
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = help::ENCODE)]
 pub(crate) struct EncodeArgs {
@@ -116,17 +129,26 @@ pub(crate) struct EncodeArgs {
     #[command(flatten)]
     pub(crate) specials: SpecialArgs,
 
+    #[command(flatten)]
+    pub(crate) lines: LinesArgs,
+
+    /// Write the ids to FILE, which appears complete or not at all: as its ending says, .npy, .u16 or
+    /// .u32 (little-endian numbers), else as text; and to FILE.ends the number of tokens up to the end
+    /// of each document, in little-endian numbers of 64 bits
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["json", "offsets", "stream"])]
+    pub(crate) out: Option<PathBuf>,
+
     /// One JSON object a file and line: {"file", "tokens", "offsets"}, with "error" where it fails
-    #[arg(long)]
+    #[arg(long, conflicts_with = "jsonl")]
     pub(crate) json: bool,
 
     /// Where the tokens stand, in bytes. Without --json one token a line: id, start, end, piece,
     /// with tabs between them
-    #[arg(long)]
+    #[arg(long, conflicts_with = "jsonl")]
     pub(crate) offsets: bool,
 
     /// Print ids as soon as no text that follows can change them, while the input is being read
-    #[arg(long, conflicts_with_all = ["json", "offsets"])]
+    #[arg(long, conflicts_with_all = ["json", "offsets", "jsonl"])]
     pub(crate) stream: bool,
 
     #[command(flatten)]
@@ -160,12 +182,15 @@ pub(crate) struct CountArgs {
     #[command(flatten)]
     pub(crate) specials: SpecialArgs,
 
+    #[command(flatten)]
+    pub(crate) lines: LinesArgs,
+
     /// One JSON object a file and line: {"file", "bytes", "tokens"}
     #[arg(long, conflicts_with = "limit")]
     pub(crate) json: bool,
 
     /// Stop counting a file beyond N tokens, print `more than N`, and exit with status 1
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "jsonl")]
     pub(crate) limit: Option<usize>,
 
     #[command(flatten)]

@@ -38,15 +38,19 @@ impl CliError {
     /// the part, so the place is told here.
     pub(crate) fn encoding(name: &str, start: u64, error: &EncodeError) -> Self {
         let at = start + error.byte_offset() as u64;
-        let what = match (error.forbidden_special(), error.step_limit()) {
+        Self::Input(format!("{name}: {} (at byte {at})", Self::reason(error)))
+    }
+
+    /// Why something cannot be encoded, without the place.
+    pub(crate) fn reason(error: &EncodeError) -> String {
+        match (error.forbidden_special(), error.step_limit()) {
             (Some((text, _)), _) => {
                 format!("the text holds the special token {text:?}, which is forbidden")
             }
             (_, Some(limit)) => format!("the pattern finds no end within {limit} steps"),
             _ if error.is_missing_token() => "no token stands for this text".to_owned(),
             _ => "the pattern cannot be matched".to_owned(),
-        };
-        Self::Input(format!("{name}: {what} (at byte {at})"))
+        }
     }
 
     pub(crate) fn exit_status(&self) -> u8 {

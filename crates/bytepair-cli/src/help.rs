@@ -34,6 +34,12 @@ Examples:
   $ printf 'Hi' | bytepair encode --json --offsets
   {\"file\":\"-\",\"tokens\":[12194],\"offsets\":[[0,2]]}
 
+  $ printf '{\"text\":\"Hello, world\"}\\n' | bytepair encode --jsonl text
+  13225 11 2375
+
+  Files of any size into an array for numpy, with the ends of documents beside it:
+  bytepair encode --jsonl text --out ids.npy one.jsonl.gz two.jsonl.zst
+
   A tokenizer of your own:
   bytepair encode --tokenizer tokenizer.json notes.txt
   bytepair encode --tokenizer my.tiktoken --pattern gpt2 --special-token '<s>=50257' notes.txt";

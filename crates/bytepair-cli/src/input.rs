@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cuts::Cutter;
 use crate::error::CliError;
+use crate::unpack::unpack;
 
 /// Input without a cut beyond this many bytes is worth a warning.
 const HELD_BYTES: usize = 8 << 20;
@@ -40,11 +41,12 @@ impl Input {
         }
     }
 
-    /// The reader, and the number of bytes where it is known.
+    /// The reader, and the number of bytes where it is known. Files whose names end in `.gz` or `.zst` are
+    /// unpacked.
     pub(crate) fn open<'s>(
         &self,
-        stdin: &'s mut dyn Read,
-    ) -> Result<(Box<dyn Read + 's>, Option<u64>), CliError> {
+        stdin: &'s mut (dyn Read + Send),
+    ) -> Result<(Box<dyn Read + Send + 's>, Option<u64>), CliError> {
         let path = match self {
             Self::Stdin => return Ok((Box::new(stdin), None)),
             Self::File(path) => path,
@@ -56,8 +58,25 @@ impl Input {
         };
         let open = open().map_err(|error: io::Error| CliError::reading(&self.name(), error));
         let (file, size) = open?;
+        if path
+            .extension()
+            .is_some_and(|ending| ending == "gz" || ending == "zst")
+        {
+            let text = unpack(Box::new(file));
+            let text = text.map_err(|error| CliError::reading(&self.name(), error))?;
+            return Ok((text, None));
+        }
         Ok((Box::new(file), size))
     }
+}
+
+/// What gives the parts of an input one by one.
+pub(crate) trait BlockSource {
+    /// The next block, never empty; `None` at the end.
+    fn next_block(&mut self) -> io::Result<Option<Block>>;
+
+    /// Whether no block follows.
+    fn is_done(&self) -> bool;
 }
 
 /// A part of an input.
@@ -65,12 +84,14 @@ impl Input {
 pub(crate) struct Block {
     /// Where it begins in the input.
     pub(crate) start: u64,
+    /// The number of the line that begins there, counted from 1, in input that is read by lines.
+    pub(crate) line: u64,
     pub(crate) bytes: Vec<u8>,
 }
 
 /// Reads an input in blocks that end at safe cuts, so that what the blocks encode to, in a row, is
 /// what the whole encodes to. Holds one block and what follows its cut; more where no cut is found.
-pub(crate) struct Blocks<'a, R> {
+pub(crate) struct Blocks<'a, R, W> {
     reader: R,
     /// The cutter, or why there is none.
     cutter: Result<&'a Cutter, &'a str>,
@@ -79,17 +100,17 @@ pub(crate) struct Blocks<'a, R> {
     carry: Vec<u8>,
     start: u64,
     at_end: bool,
-    warn: &'a mut dyn FnMut(&str),
+    warn: W,
     warned: bool,
 }
 
-impl<'a, R: Read> Blocks<'a, R> {
+impl<'a, R: Read, W: FnMut(&str)> Blocks<'a, R, W> {
     /// Blocks of about `block_bytes` of what `reader` gives. `warn` is called at most once.
     pub(crate) fn new(
         reader: R,
         cutter: Result<&'a Cutter, &'a str>,
         block_bytes: usize,
-        warn: &'a mut dyn FnMut(&str),
+        warn: W,
     ) -> Self {
         Self {
             reader,
@@ -103,8 +124,21 @@ impl<'a, R: Read> Blocks<'a, R> {
         }
     }
 
-    /// The next block, never empty; `None` at the end.
-    pub(crate) fn next_block(&mut self) -> io::Result<Option<Block>> {
+    /// Reads until there are `wanted` bytes and notices the end.
+    fn read_up_to(&mut self, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<()> {
+        let missing = wanted.saturating_sub(bytes.len());
+        if missing == 0 || self.at_end {
+            return Ok(());
+        }
+        bytes.reserve_exact(missing);
+        let read = (&mut self.reader).take(missing as u64).read_to_end(bytes)?;
+        self.at_end = read < missing;
+        Ok(())
+    }
+}
+
+impl<R: Read, W: FnMut(&str)> BlockSource for Blocks<'_, R, W> {
+    fn next_block(&mut self) -> io::Result<Option<Block>> {
         let mut bytes = std::mem::take(&mut self.carry);
         let mut wanted = self.block_bytes;
         loop {
@@ -137,24 +171,66 @@ impl<'a, R: Read> Blocks<'a, R> {
         }
         let start = self.start;
         self.start += bytes.len() as u64;
-        Ok(Some(Block { start, bytes }))
+        let line = 0;
+        Ok(Some(Block { start, line, bytes }))
     }
 
-    /// Whether no block follows.
-    pub(crate) fn is_done(&self) -> bool {
+    fn is_done(&self) -> bool {
         self.at_end && self.carry.is_empty()
     }
+}
 
-    /// Reads until there are `wanted` bytes and notices the end.
-    fn read_up_to(&mut self, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<()> {
-        let missing = wanted.saturating_sub(bytes.len());
-        if missing == 0 || self.at_end {
-            return Ok(());
+/// Reads an input in blocks that end behind a newline. Holds one block; more where a line is longer.
+pub(crate) struct LineBlocks<R> {
+    reader: R,
+    block_bytes: usize,
+    /// The beginning of a line, which belongs to the next block.
+    carry: Vec<u8>,
+    start: u64,
+    line: u64,
+    at_end: bool,
+}
+
+impl<R: Read> LineBlocks<R> {
+    /// Blocks of about `block_bytes` of what `reader` gives.
+    pub(crate) fn new(reader: R, block_bytes: usize) -> Self {
+        Self {
+            reader,
+            block_bytes: block_bytes.max(1),
+            carry: Vec::new(),
+            start: 0,
+            line: 1,
+            at_end: false,
         }
-        bytes.reserve_exact(missing);
-        let read = (&mut self.reader).take(missing as u64).read_to_end(bytes)?;
-        self.at_end = read < missing;
-        Ok(())
+    }
+}
+
+impl<R: Read> BlockSource for LineBlocks<R> {
+    fn next_block(&mut self) -> io::Result<Option<Block>> {
+        let mut bytes = std::mem::take(&mut self.carry);
+        while !self.at_end {
+            let seen = bytes.len();
+            // Doubled where there is no newline, so that the work is linear altogether.
+            let wanted = self.block_bytes.max(seen) as u64;
+            let read = (&mut self.reader).take(wanted).read_to_end(&mut bytes)?;
+            self.at_end = (read as u64) < wanted;
+            let fresh = bytes.get(seen..).unwrap_or_default();
+            if let Some(newline) = fresh.iter().rposition(|&byte| byte == b'\n') {
+                self.carry = bytes.split_off(seen + newline + 1);
+                break;
+            }
+        }
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let (start, line) = (self.start, self.line);
+        self.start += bytes.len() as u64;
+        self.line += bytes.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        Ok(Some(Block { start, line, bytes }))
+    }
+
+    fn is_done(&self) -> bool {
+        self.at_end && self.carry.is_empty()
     }
 }
 
@@ -348,6 +424,25 @@ mod tests {
             assert_eq!(warnings.len(), 1);
             assert_eq!(warnings[0].contains("as of a reason"), cutter.is_err());
         }
+    }
+
+    #[test]
+    fn blocks_of_lines_are_whole_lines_and_know_their_numbers() {
+        let text = "one\ntwo\n\nfour is a long line of many words\nfive";
+        for block_bytes in [1, 4, 10, 1000] {
+            let mut blocks = LineBlocks::new(text.as_bytes(), block_bytes);
+            let mut joined = Vec::new();
+            while let Some(block) = blocks.next_block().expect("memory can be read") {
+                assert_eq!(block.start, joined.len() as u64);
+                let before = text[..joined.len()].matches('\n').count() as u64;
+                assert_eq!(block.line, before + 1);
+                joined.extend_from_slice(&block.bytes);
+                assert!(block.bytes.ends_with(b"\n") || blocks.is_done());
+            }
+            assert_eq!(joined, text.as_bytes());
+        }
+        let mut none = LineBlocks::new(&b""[..], 10);
+        assert_eq!(none.next_block().expect("reads"), None);
     }
 
     #[test]

@@ -12,9 +12,12 @@ mod cuts;
 mod error;
 mod help;
 mod input;
+mod lines;
 mod load;
+mod out;
 mod output;
 mod pipeline;
+mod unpack;
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
@@ -34,7 +37,7 @@ fn main() -> ExitCode {
     let is_terminal = stdout.is_terminal();
     let mut stdout = BufWriter::with_capacity(OUTPUT_BYTES, stdout.lock());
     let mut session = Session {
-        stdin: &mut io::stdin().lock(),
+        stdin: &mut io::stdin(),
         stdout: &mut stdout,
         warn: &mut |text| say(&format!("warning: {text}")),
         is_watched: !is_terminal && io::stderr().is_terminal(),

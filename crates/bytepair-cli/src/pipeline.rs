@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cuts::Cutter;
 use crate::error::CliError;
-use crate::input::{Block, Blocks, Input};
+use crate::input::{Block, BlockSource, Blocks, Input, LineBlocks};
 
 /// Bytes of the blocks that are read ahead for all threads together, at most.
 const BLOCKS_BYTES: usize = 16 << 20;
@@ -17,7 +17,7 @@ const PROGRESS_BYTES: u64 = 32 << 20;
 
 /// What a command works with: its streams, and how it uses the machine.
 pub(crate) struct Session<'a> {
-    pub(crate) stdin: &'a mut dyn Read,
+    pub(crate) stdin: &'a mut (dyn Read + Send),
     pub(crate) stdout: &'a mut dyn Write,
     /// Says something on standard error that is no failure.
     pub(crate) warn: &'a mut dyn FnMut(&str),
@@ -42,11 +42,9 @@ impl Session<'_> {
         work: impl Fn(&Block) -> Result<T, CliError> + Sync,
         mut sink: impl FnMut(&mut dyn Write, T) -> Result<(), CliError>,
     ) -> Result<(), CliError> {
+        let block_bytes = self.block_bytes(threads);
         let (reader, size) = input.open(self.stdin)?;
         let bar = progress_bar(size, self.is_watched);
-        let block_bytes = self
-            .block_bytes
-            .unwrap_or((BLOCKS_BYTES / threads).clamp(1 << 16, 1 << 20));
         let name = input.name();
         let warn = &mut *self.warn;
         let mut warn = |text: &str| warn(&format!("{name}: {text}"));
@@ -60,11 +58,45 @@ impl Session<'_> {
         bar.finish_and_clear();
         result
     }
+
+    /// As `for_each_block`, for input in which each line is a document: blocks end behind newlines.
+    ///
+    /// Memory: as there, and a line may be as long as it likes.
+    pub(crate) fn for_each_block_of_lines<T: Send>(
+        &mut self,
+        input: &Input,
+        threads: usize,
+        work: impl Fn(&Block) -> Result<T, CliError> + Sync,
+        mut sink: impl FnMut(&mut dyn Write, T) -> Result<(), CliError>,
+    ) -> Result<(), CliError> {
+        let block_bytes = self.block_bytes(threads);
+        let (reader, size) = input.open(self.stdin)?;
+        let bar = progress_bar(size, self.is_watched);
+        let blocks = LineBlocks::new(reader, block_bytes);
+        let stdout = &mut *self.stdout;
+        let result = run(
+            blocks,
+            &input.name(),
+            threads,
+            work,
+            |done: usize, result| {
+                bar.inc(done as u64);
+                sink(stdout, result)
+            },
+        );
+        bar.finish_and_clear();
+        result
+    }
+
+    fn block_bytes(&self, threads: usize) -> usize {
+        let usual = (BLOCKS_BYTES / threads).clamp(1 << 16, 1 << 20);
+        self.block_bytes.unwrap_or(usual)
+    }
 }
 
 /// Runs `work` on the blocks and `sink` on the results, with the number of bytes of their block.
-fn run<R: Read, T: Send>(
-    mut blocks: Blocks<'_, R>,
+fn run<T: Send>(
+    mut blocks: impl BlockSource,
     name: &str,
     threads: usize,
     work: impl Fn(&Block) -> Result<T, CliError> + Sync,

@@ -6,6 +6,7 @@ use crate::args::CountArgs;
 use crate::cuts::Cutter;
 use crate::error::CliError;
 use crate::input::{Block, Input};
+use crate::lines::{self, Line, Skipped};
 use crate::load::Named;
 use crate::output::{json_string, write_line};
 use crate::pipeline::Session;
@@ -15,11 +16,17 @@ pub(crate) fn run(args: &CountArgs, session: &mut Session<'_>) -> Result<(), Cli
     let cutter = Cutter::new(&[&tokenizer]);
     let inputs = Input::all(&args.files.files);
     let mut total = Some(Count::default());
+    let mut skipped = Skipped::new(&args.lines);
     for input in &inputs {
         let name = input.name();
-        let count = match args.limit {
-            Some(limit) => count_up_to(&tokenizer, &cutter, input, limit, session)?,
-            None => Some(count(&tokenizer, &cutter, input, args, session)?),
+        let count = match (&args.lines.jsonl, args.limit) {
+            (Some(field), _) => {
+                let threads = args.threads.number();
+                let counted = count_lines(&tokenizer, input, field, threads, &mut skipped, session);
+                Some(counted?)
+            }
+            (None, Some(limit)) => count_up_to(&tokenizer, &cutter, input, limit, session)?,
+            (None, None) => Some(count(&tokenizer, &cutter, input, args, session)?),
         };
         tokenizer.clear_scratch();
         if args.json {
@@ -39,6 +46,9 @@ pub(crate) fn run(args: &CountArgs, session: &mut Session<'_>) -> Result<(), Cli
             write_line(session.stdout, line)?;
         }
         total = total.zip(count).map(|(total, count)| total.plus(&count));
+    }
+    if let Some(message) = skipped.message() {
+        (session.warn)(&message);
     }
     match total {
         Some(total) if inputs.len() > 1 && !args.json => {
@@ -84,6 +94,36 @@ fn count(
     let mut total = Count::default();
     session.for_each_block(input, cutter, args.threads.number(), work, |_, count| {
         total = total.plus(&count);
+        Ok(())
+    })?;
+    Ok(total)
+}
+
+/// Bytes and tokens of the documents in JSON Lines.
+fn count_lines(
+    tokenizer: &Tokenizer,
+    input: &Input,
+    field: &str,
+    threads: usize,
+    skipped: &mut Skipped,
+    session: &mut Session<'_>,
+) -> Result<Count, CliError> {
+    let work = |block: &Block| {
+        Ok(lines::each(block, field, |text| {
+            let tokens = tokenizer.count(text);
+            let tokens = tokens.map_err(|error| CliError::reason(&error))?;
+            Ok(Count {
+                bytes: text.len() as u64,
+                tokens: tokens as u64,
+            })
+        }))
+    };
+    let name = input.name();
+    let mut total = Count::default();
+    session.for_each_block_of_lines(input, threads, work, |_, lines: Vec<Line<Count>>| {
+        for line in lines {
+            total = total.plus(&skipped.take(&name, line)?.unwrap_or_default());
+        }
         Ok(())
     })?;
     Ok(total)

@@ -10,7 +10,9 @@ use crate::args::EncodeArgs;
 use crate::cuts::Cutter;
 use crate::error::CliError;
 use crate::input::{Block, Input};
+use crate::lines::{self, Line, Skipped};
 use crate::load::Named;
+use crate::out::{Format, OutFile};
 use crate::output::{escaped, json_string, push_ids, push_number, write, write_line};
 use crate::pipeline::Session;
 
@@ -25,6 +27,14 @@ pub(crate) fn run(args: &EncodeArgs, session: &mut Session<'_>) -> Result<(), Cl
     let cutter = Cutter::new(&[&tokenizer]);
     let inputs = Input::all(&args.files.files);
     let has_headers = inputs.len() > 1;
+    let mut out = match &args.out {
+        Some(path) => {
+            let format = Format::of(path, &tokenizer)?;
+            Some((OutFile::create(path, format)?, format))
+        }
+        None => None,
+    };
+    let mut skipped = Skipped::new(&args.lines);
     for input in &inputs {
         let job = Job {
             tokenizer: &tokenizer,
@@ -36,13 +46,24 @@ pub(crate) fn run(args: &EncodeArgs, session: &mut Session<'_>) -> Result<(), Cl
             job.stream(session)?;
             continue;
         }
-        match (args.json, args.offsets) {
-            (true, _) => job.json(session, args.offsets)?,
-            (false, true) => job.lines(session, has_headers)?,
-            (false, false) => job.ids(session)?,
+        match (&args.lines.jsonl, &mut out, args.json, args.offsets) {
+            (Some(field), out, ..) => {
+                let out = out.as_mut().map(|(out, format)| (out, *format));
+                job.documents(session, field, out, &mut skipped)?;
+            }
+            (None, Some((out, format)), ..) => job.ids_to(session, out, *format)?,
+            (None, None, true, _) => job.json(session, args.offsets)?,
+            (None, None, false, true) => job.lines(session, has_headers)?,
+            (None, None, false, false) => job.ids(session)?,
         }
         // Threads of the next input have scratch memory of their own.
         tokenizer.clear_scratch();
+    }
+    if let Some((out, _)) = out {
+        out.finish()?;
+    }
+    if let Some(message) = skipped.message() {
+        (session.warn)(&message);
     }
     Ok(())
 }
@@ -68,6 +89,62 @@ impl Job<'_> {
             separated.write(out, &text)
         })?;
         write(session.stdout, "\n")
+    }
+
+    /// Ids into a file, the input as one document.
+    fn ids_to(
+        &self,
+        session: &mut Session<'_>,
+        out: &mut OutFile,
+        format: Format,
+    ) -> Result<(), CliError> {
+        let work = |block: &Block| {
+            let ids = self.encode(block)?;
+            let mut bytes = Vec::new();
+            format.push(&mut bytes, &ids);
+            Ok((bytes, ids.len() as u64))
+        };
+        let sink = |_: &mut dyn Write, (bytes, count): (Vec<u8>, u64)| out.write_ids(&bytes, count);
+        session.for_each_block(self.input, self.cutter, self.threads, work, sink)?;
+        out.end_document()
+    }
+
+    /// Ids of each line of JSON Lines: a line each, or a document of a file.
+    fn documents(
+        &self,
+        session: &mut Session<'_>,
+        field: &str,
+        mut out: Option<(&mut OutFile, Format)>,
+        skipped: &mut Skipped,
+    ) -> Result<(), CliError> {
+        let name = self.input.name();
+        let format = out.as_ref().map_or(Format::Text, |(_, format)| *format);
+        let work = |block: &Block| {
+            Ok(lines::each(block, field, |text| {
+                let ids = self.tokenizer.encode(text);
+                let ids = ids.map_err(|error| CliError::reason(&error))?;
+                let mut bytes = Vec::new();
+                format.push(&mut bytes, &ids);
+                Ok((bytes, ids.len() as u64))
+            }))
+        };
+        let sink = |stdout: &mut dyn Write, lines: Vec<Line<(Vec<u8>, u64)>>| {
+            for line in lines {
+                let (bytes, count) = skipped.take(&name, line)?.unwrap_or_default();
+                match &mut out {
+                    Some((out, _)) => {
+                        out.write_ids(&bytes, count)?;
+                        out.end_document()?;
+                    }
+                    None => {
+                        write(stdout, bytes.get(1..).unwrap_or_default())?;
+                        write(stdout, "\n")?;
+                    }
+                }
+            }
+            Ok(())
+        };
+        session.for_each_block_of_lines(self.input, self.threads, work, sink)
     }
 
     /// As `ids`, each as soon as it is certain.
@@ -249,6 +326,66 @@ mod tests {
                     let printed = output(&["encode", "--threads", threads], &text, block_bytes);
                     assert!(printed == expected, "{name}, {block_bytes}, {threads}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn each_line_of_json_lines_is_a_document_for_any_block_size_and_number_of_threads() {
+        let texts = [
+            "Hello, world",
+            "",
+            "two\nlines",
+            "naïve 龘",
+            "<|endoftext|>",
+        ];
+        let tokenizer = Tokenizer::o200k_base();
+        let (mut input, mut expected) = (String::new(), String::new());
+        for (number, text) in texts.iter().cycle().take(100).enumerate() {
+            let line = serde_json::json!({"id": number, "text": text});
+            input += &format!("{line}\n");
+            let ids = tokenizer.encode(text).expect("encodes");
+            let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
+            expected += &(ids.join(" ") + "\n");
+            if number % 7 == 0 {
+                input += " \n"; // No document.
+            }
+        }
+        for block_bytes in [5, 300, 1 << 20] {
+            for threads in ["1", "3"] {
+                let arguments = ["encode", "--jsonl", "text", "--threads", threads];
+                assert_eq!(output(&arguments, input.as_bytes(), block_bytes), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_no_document_stops_or_is_counted() {
+        let good = r#"{"text":"Hello"}"#;
+        for (bad, reason) in [
+            ("{", "line 2: this is no JSON"),
+            ("[1]", "line 2: this is no JSON object"),
+            (r#"{"other":"x"}"#, r#"line 2: there is no field "text""#),
+            (r#"{"text":7}"#, r#"line 2: the field "text" is no text"#),
+            (
+                r#"{"text":"<|endoftext|>"}"#,
+                "line 2: the text holds the special token",
+            ),
+        ] {
+            let input = format!("{good}\n{bad}\n{good}");
+            let arguments = [
+                "encode",
+                "--jsonl",
+                "text",
+                "--forbid-special",
+                "--threads",
+                "2",
+            ];
+            for block_bytes in [4, 1000] {
+                let (_, result) = run_with(&arguments, input.as_bytes(), block_bytes);
+                let error = result.expect_err("stops");
+                let message = error.message().expect("a message");
+                assert!(message.contains(reason), "{message}");
             }
         }
     }
