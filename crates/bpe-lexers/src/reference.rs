@@ -3,7 +3,7 @@
 use core::ops::Range;
 use std::sync::Arc;
 
-use fancy_regex::{Error, Regex, RegexBuilder, RuntimeError};
+use fancy_regex::{Error, Expr, Regex, RegexBuilder, RuntimeError};
 
 use crate::lexer::{char_at, to_boundary};
 use crate::{LexError, Lexer, Pattern, PatternError};
@@ -79,8 +79,15 @@ impl ReferenceLexer {
     ///
     /// # Errors
     ///
-    /// fancy-regex rejects the pattern.
+    /// fancy-regex rejects the pattern, or its counted repetitions, written out, have more than 10,000
+    /// parts: nested ones multiply, and compiling them would not end soon.
     pub fn new(pattern: &Pattern) -> Result<Self, PatternError> {
+        let tree = Expr::parse_tree(pattern.as_str()).map_err(PatternError::syntax)?;
+        if parts(&tree.expr) > PARTS_AT_MOST {
+            let reason =
+                format!("its repetitions, written out, have more than {PARTS_AT_MOST} parts");
+            return Err(PatternError::unsupported("reference", reason));
+        }
         let limit = StepLimit::default();
         let steps = limit.steps(0);
         let regex = compile(pattern.as_str(), steps).map_err(PatternError::syntax)?;
@@ -167,5 +174,32 @@ impl Lexer for ReferenceLexer {
 }
 
 fn compile(source: &str, steps: usize) -> Result<Regex, Error> {
-    RegexBuilder::new(source).backtrack_limit(steps).build()
+    RegexBuilder::new(source)
+        .backtrack_limit(steps)
+        .max_prog_size(PROGRAM_AT_MOST)
+        .build()
+}
+
+/// Instructions of a compiled pattern.
+const PROGRAM_AT_MOST: usize = 1 << 20;
+
+/// Characters, classes and groups of a pattern, each counted as often as its repetitions are written
+/// out; compiling takes some microseconds to milliseconds for each.
+const PARTS_AT_MOST: usize = 10_000;
+
+/// How often parts of `pattern` are written out when it is compiled.
+fn parts(pattern: &Expr) -> usize {
+    let inside = pattern
+        .children_iter()
+        .map(parts)
+        .fold(1, usize::saturating_add);
+    match pattern {
+        // The copies that are asked for at least, and those that may follow, if they have an end.
+        Expr::Repeat { lo, hi, .. } => {
+            let copies = if *hi == usize::MAX { *lo } else { *hi };
+            inside.saturating_mul(copies.max(1))
+        }
+        Expr::Delegate { .. } | Expr::Literal { .. } => 1,
+        _ => inside,
+    }
 }

@@ -239,7 +239,27 @@ mod step_limit {
         assert_eq!((error.offset(), error.limit()), (0, Some(1_000_000)));
         // Without look-around the pattern is not backtracked over at all.
         assert_eq!(reference(r"(a+)+$").next_pre_token(&text, 0), Ok(None));
-        assert!(started.elapsed() < Duration::from_secs(1));
+        // A million steps are some tens of milliseconds; 2^40 would be days.
+        assert!(started.elapsed() < Duration::from_secs(60));
+    }
+
+    #[test]
+    fn repetitions_that_multiply_are_an_error_and_soon() {
+        let started = Instant::now();
+        for source in [
+            r"(?:(?:\w{9,99}){9,99}){9,99}(?!\s)",
+            r"(?:(?:(?:a{1000}){1000}){1000}){1000}(?<!b)",
+            r"(?:(?:[ab]{0,300}c){200,}d){3}(?=e)",
+        ] {
+            let error = ReferenceLexer::new(&Pattern::new(source))
+                .err()
+                .expect("millions of copies");
+            assert!(error.is_unsupported(), "{error}");
+            assert!(error.to_string().contains("10000 parts"), "{error}");
+        }
+        assert!(started.elapsed() < Duration::from_secs(60));
+        // Those that people use are far below.
+        assert!(ReferenceLexer::new(&Pattern::new(r"(?:\p{N}{1,3}|\w{1,64}){1,9}(?!\s)")).is_ok());
     }
 
     #[test]
