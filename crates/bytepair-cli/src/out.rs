@@ -96,10 +96,12 @@ impl OutFile {
             let mut prefix = OsString::from(".");
             prefix.push(name);
             prefix.push(".");
-            let file = Builder::new()
-                .prefix(&prefix)
-                .suffix(".part")
-                .tempfile_in(folder);
+            let mut builder = Builder::new();
+            builder.prefix(&prefix).suffix(".part");
+            // As any file that a command writes: who may read it, the user's mask says.
+            #[cfg(unix)]
+            builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+            let file = builder.tempfile_in(folder);
             file.map(|file| BufWriter::with_capacity(1 << 18, file))
                 .map_err(|error| failed(path, error))
         };

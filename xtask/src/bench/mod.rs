@@ -6,8 +6,8 @@ mod divan_text;
 mod lexers;
 mod load;
 mod matrix;
-mod plots;
 mod parallel;
+mod plots;
 mod train;
 mod worst;
 
