@@ -30,8 +30,9 @@ const PARTS_A_THREAD: usize = 8;
 ///    alone: beside special tokens and bytes that are not UTF-8, and at the safe cuts of the patterns.
 ///    Each part goes to the caller's engines as it is.
 /// 3. Where there is no such place near, the part between the cuts before and behind is *dense*. Its
-///    pre-tokens are found first, by several lexers that are joined at the first boundary that they
-///    share. Pre-tokens of usual length are tokenized in groups.
+///    pre-tokens are found first: by one lexer where the patterns have known cuts, since two would hardly
+///    meet in what has none; else by several, which are joined at the first boundary that they share.
+///    Pre-tokens of usual length are tokenized in groups.
 /// 4. A pre-token longer than a part is cut inside, where no token contains the two bytes on either
 ///    side or else anywhere, and its tokens are joined at the first token that two parts share.
 ///
@@ -360,6 +361,12 @@ impl<T: Tokenize> Call<'_, T> {
     /// The pre-tokens of a part in groups; `None` where a lexer gives up.
     fn pieces(&self, text: &[u8], size: usize) -> Option<Vec<Pieces>> {
         let stages = &self.seams.stages;
+        // Where the safe cuts of the patterns are known, a stretch without any is one long pre-token, or a
+        // run such as digits in threes in which two lexers would not meet: one is faster.
+        let team = match self.seams.cuts {
+            Some(_) => Team::ALONE,
+            None => self.team,
+        };
         let mut work = Vec::new();
         let mut start = 0;
         let specials = find_specials(text, self.specials);
@@ -369,7 +376,7 @@ impl<T: Tokenize> Call<'_, T> {
             let mut segment_start = start;
             for chunk in text.get(start..end)?.utf8_chunks() {
                 let segment = chunk.valid();
-                let found = lexing::piece_ends(stages, segment, size, self.team).ok()?;
+                let found = lexing::piece_ends(stages, segment, size, team).ok()?;
                 if ends.is_empty() && segment_start == 0 {
                     ends = found;
                 } else {

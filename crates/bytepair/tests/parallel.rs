@@ -264,3 +264,32 @@ fn a_forked_process_starts_threads_of_its_own() {
         });
     }
 }
+
+/// docs/theory.md, section 9, "What does not hold", 1: all neighbours are valid, and the whole is not what
+/// the pattern makes.
+#[test]
+fn valid_neighbours_are_not_enough_through_a_pattern() {
+    let with = Tokenizer::o200k_base();
+    let without = TokenizerBuilder::from_canonical(with.canonical().clone());
+    let without = without.build().expect("builds");
+    let encode = |tokenizer: &Tokenizer, text: &str| tokenizer.encode(text).expect("encodes");
+    let (two, four, twelve) = ("\u{ff12}", "\u{ff14}", "\u{ff11}\u{ff12}");
+    let sequence: Vec<u32> = [two, four, twelve]
+        .iter()
+        .flat_map(|text| encode(&without, text))
+        .collect();
+    assert_eq!(sequence.len(), 3, "each is one token");
+    for (pair, text) in [
+        (&sequence[..2], [two, four]),
+        (&sequence[1..], [four, twelve]),
+    ] {
+        assert_eq!(encode(&without, &text.concat()), pair);
+    }
+    let text = [two, four, twelve].concat();
+    assert_eq!(encode(&without, &text), sequence);
+    assert_ne!(
+        encode(&with, &text),
+        sequence,
+        "the pattern cuts after three digits"
+    );
+}
