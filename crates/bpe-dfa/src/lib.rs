@@ -10,6 +10,7 @@
 //! | [`Validator`], [`repair`] | where does a stream of tokens stop being what the tokenizer makes; what should it be |
 //! | [`equivalent`] | are two dictionaries the same function, or what is a shortest text on which they differ |
 //! | [`CanonicalMasks`] | which tokens may come next, as bits |
+//! | [`TokenDfa`] | the canonical tokenizations of a regular language; which tokens may come next in one |
 //! | [`LazyTransducer`] | bytes in, tokens out, one step a byte, each token as early as can be |
 //! | [`explicit`] | the automata of the paper, state by state, for small dictionaries |
 //!
@@ -31,6 +32,7 @@ mod order;
 mod pairs;
 mod pending;
 mod rows;
+mod token_dfa;
 mod transducer;
 mod validator;
 
@@ -38,6 +40,7 @@ pub use equivalence::{Equivalence, Witness, equivalent};
 pub use error::RelationError;
 pub use masks::CanonicalMasks;
 pub use pairs::{PairRelation, StateId};
+pub use token_dfa::{TokenDfa, TokenState};
 pub use transducer::{LazyTransducer, TransducerStats};
 pub use validator::{Mismatch, Reason, Repair, RepairError, Validator, repair};
 

@@ -17,7 +17,7 @@ use crate::rows::Rows;
 ///
 /// The pairs that are not valid are a union of rectangles, one a rule, when tokens are numbered by
 /// depth-first search in the forest of successors on the left and in that of predecessors on the right
-/// (docs/theory.md, section 8). So what cannot follow a token is a small set of intervals of the second
+/// (docs/theory.md, section 10). So what cannot follow a token is a small set of intervals of the second
 /// numbering, its *row*. Tokens with the same row are the same state of the minimal automaton that
 /// accepts all tokenizations: its states are the distinct rows.
 ///

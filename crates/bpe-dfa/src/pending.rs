@@ -35,7 +35,7 @@ impl Tables {
 /// from there is longer than what is left and valid after the last token before it; such a token really
 /// occurs (locality). So what is certain is what the tokenizations up to the open starts, and that of
 /// the whole text, have in common. What follows depends on the text behind that alone: it is a state of
-/// the minimal subsequential transducer (002 section 6; docs/theory.md).
+/// the minimal subsequential transducer (002 section 6; docs/theory.md, section 10).
 #[derive(Clone)]
 pub(crate) struct PendingText {
     text: Vec<u8>,

@@ -19,5 +19,9 @@ echo "a special token is text unless asked for:"
 printf 'a<|endoftext|>b' | bytepair encode
 printf 'a<|endoftext|>b' | bytepair encode --special
 
+echo "are these the ids that the tokenizer makes, and from which index on not?"
+bytepair encode README.md | bytepair validate && echo "all are"
+printf '%s' "$text" | bytepair encode --encoding cl100k_base | bytepair validate --reason || true
+
 echo "facts of a vocabulary:"
 bytepair vocab --encoding p50k_base

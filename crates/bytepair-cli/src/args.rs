@@ -35,6 +35,12 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Tell which merge rules of a vocabulary can fire, and whether their order can be made proper
     Dict(DictArgs),
+    /// Check that ids are what the tokenizer makes of their text: print the first index that is not
+    Validate(ValidateArgs),
+    /// Tell whether two vocabularies merge every text alike, or a shortest text on which they differ
+    Equivalent(EquivalentArgs),
+    /// Tell how the texts of a regular expression are written in tokens, as an automaton
+    Dfa(DfaArgs),
     /// Learn a vocabulary from texts
     Train(TrainArgs),
     /// Print a script that completes commands and options in a shell
@@ -286,6 +292,62 @@ pub(crate) struct DictArgs {
     /// One JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = help::VALIDATE)]
+pub(crate) struct ValidateArgs {
+    #[command(flatten)]
+    pub(crate) files: FilesArgs,
+
+    /// Ids are 32 bits each, the lowest byte first, not words of digits
+    #[arg(long)]
+    pub(crate) binary: bool,
+
+    /// Say what is wrong, not the index alone
+    #[arg(long)]
+    pub(crate) reason: bool,
+
+    #[command(flatten)]
+    pub(crate) specials: SpecialArgs,
+
+    #[command(flatten)]
+    pub(crate) tokenizer: TokenizerArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = help::EQUIVALENT)]
+pub(crate) struct EquivalentArgs {
+    /// An embedded encoding, a tokenizer.json, or a folder
+    #[arg(value_name = "NAME")]
+    pub(crate) first: String,
+
+    /// The other
+    #[arg(value_name = "NAME")]
+    pub(crate) second: String,
+
+    /// One JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = help::DFA)]
+pub(crate) struct DfaArgs {
+    /// The regular expression, which a text matches from its beginning to its end
+    #[arg(value_name = "REGEX")]
+    pub(crate) regex: String,
+
+    /// Draw the automaton, for Graphviz
+    #[arg(long)]
+    pub(crate) dot: bool,
+
+    /// Stop with an error beyond N states
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub(crate) states: usize,
+
+    #[command(flatten)]
+    pub(crate) tokenizer: TokenizerArgs,
 }
 
 #[derive(Debug, Args)]

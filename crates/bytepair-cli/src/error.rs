@@ -16,6 +16,8 @@ pub(crate) enum CliError {
     Vocabulary(String),
     /// A count is over the limit: standard output has said so.
     OverLimit,
+    /// Ids are not valid, or vocabularies not equivalent: standard output has said so.
+    Differs,
     /// Who read the output has had enough.
     ClosedPipe,
 }
@@ -56,7 +58,7 @@ impl CliError {
     pub(crate) fn exit_status(&self) -> u8 {
         match self {
             Self::ClosedPipe => 0,
-            Self::Input(_) | Self::OverLimit => 1,
+            Self::Input(_) | Self::OverLimit | Self::Differs => 1,
             Self::Usage(_) => 2,
             Self::Vocabulary(_) => 3,
         }
@@ -68,7 +70,7 @@ impl CliError {
             Self::Input(message) | Self::Usage(message) | Self::Vocabulary(message) => {
                 Some(message)
             }
-            Self::OverLimit | Self::ClosedPipe => None,
+            Self::OverLimit | Self::Differs | Self::ClosedPipe => None,
         }
     }
 }

@@ -131,6 +131,31 @@ Examples:
   bytepair dict tokenizer.json
   bytepair dict --json --merges merges.txt vocab.json";
 
+pub(crate) const VALIDATE: &str = "\
+Nothing is printed where all ids are those that `encode` gives for their text. Otherwise the index of \
+the first that differs, from 0, with the name of the file where there are several, and status 1.
+
+Examples:
+  bytepair encode README.md | bytepair validate
+  bytepair validate --encoding cl100k_base --binary ids.bin
+  $ echo 1 1 13225 | bytepair validate --reason";
+
+pub(crate) const EQUIVALENT: &str = "\
+The merges alone are compared: patterns, special tokens and whole-piece look-up are not. Status 0 where \
+they are the same, 1 where a text tells them apart.
+
+Examples:
+  bytepair equivalent gpt2 r50k_base
+  bytepair equivalent o200k_base tokenizer.json";
+
+pub(crate) const DFA: &str = "\
+The automaton is the minimal one that accepts the tokens of each text, and no other sequence. The text \
+is one pre-token: patterns and special tokens are not looked at.
+
+Examples:
+  bytepair dfa 'abc|abd' --encoding r50k_base --dot | dot -Tsvg > abc.svg
+  bytepair dfa '[0-9]{1,6}' --encoding r50k_base";
+
 pub(crate) const TRAIN: &str = "\
 The pair of neighbouring tokens that occurs most often becomes a token, again and again. What is
 learned does not depend on the order of the files or the number of threads. Words that were counted on

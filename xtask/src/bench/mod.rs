@@ -2,6 +2,7 @@
 
 mod bytes_per_token;
 mod corpora;
+mod dfa;
 mod divan_text;
 mod lexers;
 mod load;
@@ -63,6 +64,8 @@ enum Command {
     Parallel(parallel::Arguments),
     /// The lexers alone, all engines in turn, each family and corpus.
     Lexers(lexers::Arguments),
+    /// Token automata over o200k_base: pair queries, validation, masks, equivalence, the lazy transducer.
+    Dfa(dfa::Arguments),
     /// The worst inputs with the default engines; fails beyond 2 seconds.
     Worst(worst::Arguments),
 }
@@ -91,6 +94,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Command::Train(arguments) => train::run(arguments),
         Command::Lexers(arguments) => lexers::run(arguments),
         Command::Parallel(arguments) => parallel::run(arguments),
+        Command::Dfa(arguments) => dfa::run(arguments),
         Command::Worst(arguments) => worst::run(arguments),
     };
     match done {

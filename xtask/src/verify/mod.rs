@@ -9,6 +9,7 @@ mod cases_run;
 mod core;
 mod cuts;
 mod decoding;
+pub(crate) mod dfa;
 mod eager;
 mod engines;
 mod fast_lexers;
@@ -89,6 +90,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     cuts::check(&mut claims);
     parallel::check(&mut claims);
     analysis::check(&mut claims);
+    dfa::check(&mut claims);
     decoding::check(&mut claims);
     streams::check(&mut claims);
     streaming::check(&mut claims);

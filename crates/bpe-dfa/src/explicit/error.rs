@@ -60,7 +60,7 @@ pub(super) enum Kind {
 }
 
 impl ExplicitError {
-    pub(super) fn states(doing: &'static str, limit: usize) -> Self {
+    pub(crate) fn states(doing: &'static str, limit: usize) -> Self {
         Self(Kind::TooManyStates { doing, limit })
     }
 

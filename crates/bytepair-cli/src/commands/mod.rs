@@ -3,10 +3,13 @@
 mod compare;
 mod count;
 mod decode;
+mod dfa;
 mod dict;
 mod encode;
+mod equivalent;
 mod show;
 mod train;
+mod validate;
 mod vocab;
 
 use clap::CommandFactory;
@@ -26,6 +29,9 @@ pub(crate) fn run(command: &Command, session: &mut Session<'_>) -> Result<(), Cl
         Command::Vocab(args) => vocab::run(args, session),
         Command::Compare(args) => compare::run(args, session),
         Command::Dict(args) => dict::run(args, session),
+        Command::Dfa(args) => dfa::run(args, session),
+        Command::Validate(args) => validate::run(args, session),
+        Command::Equivalent(args) => equivalent::run(args, session),
         Command::Train(args) => train::run(args, session),
         Command::Completions(args) => completions(args, session),
     }

@@ -1,0 +1,393 @@
+//! Token automata over o200k_base: pair queries, validation, masks, equivalence, the lazy transducer.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bpe_core::{CanonicalForm, SpanEncoder};
+use bpe_dfa::{
+    CanonicalMasks, Equivalence, LazyTransducer, PairRelation, StateId, Validator, equivalent,
+};
+use bpe_lexers::{Engine, Spanner, SpecialMatcher};
+use bytepair::{ReadLimits, TokenId, Tokenizer};
+use serde_json::{Value, json};
+
+use super::{Error, corpora, write_json};
+use crate::data;
+use crate::verify::dfa::{swaps, with_swapped};
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Rounds, of which the median counts.
+    #[arg(long, default_value_t = 9)]
+    rounds: usize,
+    /// Folder with `tokenizers/qwen3` and larger corpora; without it qwen3 is left out.
+    #[arg(long, env = "BYTEPAIR_DATA")]
+    data: Option<PathBuf>,
+    /// Write the results to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<bool, Error> {
+    let rounds = arguments.rounds.max(1);
+    let tokenizer = Tokenizer::from_name("o200k_base")?;
+    let pairs = Arc::new(PairRelation::new(tokenizer.canonical())?);
+    let mut texts = corpora::all()?;
+    if let Some(data) = &arguments.data {
+        for name in ["english", "code", "chinese"] {
+            let path = data.join(format!("corpora/{name}.txt.gz"));
+            let text = String::from_utf8(data::read(&path)?)?;
+            texts.push((format!("{name} (data)"), text));
+        }
+    }
+    let results = json!({
+        "relations": relations(arguments)?,
+        "queries": queries(&tokenizer, &pairs, &texts, rounds)?,
+        "validation": validation(&tokenizer, &pairs, &texts, rounds)?,
+        "masks": masks(&tokenizer, &pairs, &texts)?,
+        "transducer": transducer(&tokenizer, &pairs, &texts)?,
+        "equivalence": equivalence(&tokenizer)?,
+    });
+    write_json(arguments.json.as_deref(), &results)?;
+    Ok(true)
+}
+
+fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers.get(numbers.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn quantile(sorted: &[f64], part: f64) -> f64 {
+    let place = ((sorted.len() as f64 - 1.0) * part).round() as usize;
+    sorted.get(place).copied().unwrap_or(f64::NAN)
+}
+
+fn relations(arguments: &Arguments) -> Result<Value, Error> {
+    println!(
+        "{:14}{:>10}{:>10}{:>18}{:>14}{:>10}{:>8}",
+        "", "tokens", "states", "valid pairs", "forbid none", "build ms", "MB"
+    );
+    let mut results = Vec::new();
+    let mut tokenizers = Vec::new();
+    for name in ["r50k_base", "cl100k_base", "o200k_base"] {
+        tokenizers.push((name, Tokenizer::from_name(name)?));
+    }
+    if let Some(data) = &arguments.data {
+        let path = data.join("tokenizers/qwen3/tokenizer.json");
+        let file = data::read_or_packed(&path)?;
+        let limits = ReadLimits::default();
+        tokenizers.push(("qwen3", Tokenizer::from_tokenizer_json(&file, &limits)?));
+    }
+    for (name, tokenizer) in &tokenizers {
+        let start = Instant::now();
+        let pairs = PairRelation::new(tokenizer.canonical())?;
+        let milliseconds = start.elapsed().as_secs_f64() * 1e3;
+        let (states, valid, none) = (
+            pairs.state_count(),
+            pairs.valid_pairs(),
+            pairs.unrestricting_tokens(),
+        );
+        let megabytes = pairs.memory() as f64 / 1e6;
+        println!(
+            "{name:14}{:>10}{states:>10}{valid:>18}{none:>14}{milliseconds:>10.0}{megabytes:>8.1}",
+            pairs.len()
+        );
+        results.push(json!({
+            "vocabulary": name, "tokens": pairs.len(), "states": states, "valid_pairs": valid,
+            "unrestricting_tokens": none, "build_ms": milliseconds, "bytes": pairs.memory(),
+        }));
+    }
+    Ok(results.into())
+}
+
+/// Whether two tokens are valid neighbours, by taking them apart along their common border: what does
+/// without tables.
+fn by_taking_apart(canonical: &CanonicalForm, mut left: TokenId, mut right: TokenId) -> bool {
+    let mut limit = u32::MAX;
+    loop {
+        if let Some(merge) = canonical.merge(left, right)
+            && merge.priority.0 < limit
+        {
+            return false;
+        }
+        let (left_rule, right_rule) = (canonical.rule(left), canonical.rule(right));
+        let priority =
+            |rule: Option<bpe_core::MergeRule>| rule.map_or(0, |rule| rule.priority.0 + 1);
+        let (a, b) = (priority(left_rule), priority(right_rule));
+        // The later of the two is undone; of equal ones the right, whose merge comes second.
+        if a > b {
+            let Some(rule) = left_rule else { return true };
+            left = rule.right;
+            limit = rule.priority.0;
+        } else {
+            let Some(rule) = right_rule else { return true };
+            right = rule.left;
+            // Its own merge takes what is left of it first only where the left neighbour has not.
+            limit = rule.priority.0 + 1;
+        }
+    }
+}
+
+fn queries(
+    tokenizer: &Tokenizer,
+    pairs: &PairRelation,
+    texts: &[(String, String)],
+    rounds: usize,
+) -> Result<Value, Error> {
+    const COUNT: usize = 400_000;
+    let canonical = tokenizer.canonical();
+    let mut state = 1_u64;
+    let mut next = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 33) % pairs.len() as u64) as u32
+    };
+    let random: Vec<(TokenId, TokenId)> = (0..COUNT).map(|_| (next(), next())).collect();
+    let mut sets = vec![("random".to_owned(), random)];
+    for (name, text) in texts {
+        let ids = tokenizer.encode(text)?;
+        let neighbours = ids.windows(2).map(|pair| (pair[0], pair[1]));
+        sets.push((name.clone(), neighbours.take(COUNT).collect()));
+    }
+    println!(
+        "\n{:20}{:>12}{:>16}",
+        "ns a pair query", "relation", "taking apart"
+    );
+    let mut results = Vec::new();
+    for (name, set) in &sets {
+        let (mut fast, mut slow) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            let start = Instant::now();
+            let valid = set
+                .iter()
+                .filter(|pair| pairs.is_valid(pair.0, pair.1))
+                .count();
+            fast.push(start.elapsed().as_secs_f64() * 1e9 / set.len() as f64);
+            let start = Instant::now();
+            let apart = |pair: &&(TokenId, TokenId)| by_taking_apart(canonical, pair.0, pair.1);
+            let expected = set.iter().filter(apart).count();
+            slow.push(start.elapsed().as_secs_f64() * 1e9 / set.len() as f64);
+            if valid != expected {
+                return Err(format!("{name}: {valid} valid pairs, {expected}").into());
+            }
+        }
+        let (fast, slow) = (median(fast), median(slow));
+        println!("{name:20}{fast:>12.1}{slow:>16.1}");
+        results.push(json!({"pairs": name, "relation_ns": fast, "taking_apart_ns": slow}));
+    }
+    Ok(results.into())
+}
+
+fn validation(
+    tokenizer: &Tokenizer,
+    pairs: &Arc<PairRelation>,
+    texts: &[(String, String)],
+    rounds: usize,
+) -> Result<Value, Error> {
+    println!(
+        "\n{:20}{:>12}{:>12}{:>12}{:>12}{:>10}",
+        "million tokens/s", "one span", "pre-tok.", "lexer", "encoder", "of lexer"
+    );
+    let canonical = tokenizer.canonical();
+    let mut alone = Validator::with_relation(canonical, Arc::clone(pairs))?;
+    let whole = bytepair::TokenizerBuilder::from_canonical(Arc::clone(canonical)).build()?;
+    let mut validator = tokenizer.validator()?;
+    let pattern = tokenizer.patterns().first().ok_or("no pattern")?;
+    let mut spanner = Spanner::new(vec![pattern.lexer(Engine::Auto)?]);
+    let none = SpecialMatcher::none();
+    let mut results = Vec::new();
+    for (name, text) in texts {
+        let ids = tokenizer.encode(text)?;
+        let one_span = whole.encode(text)?;
+        let million =
+            |count: usize, start: Instant| count as f64 / start.elapsed().as_secs_f64() / 1e6;
+        let mut speeds: [Vec<f64>; 4] = Default::default();
+        for _ in 0..rounds {
+            let start = Instant::now();
+            if let Some(found) = alone.validate(&one_span) {
+                return Err(format!("{name}: {found}").into());
+            }
+            speeds[0].push(million(one_span.len(), start));
+            let start = Instant::now();
+            if let Some(found) = validator.validate(&ids)? {
+                return Err(format!("{name}: {found}").into());
+            }
+            speeds[1].push(million(ids.len(), start));
+            let start = Instant::now();
+            let mut spans = 0;
+            let _ = spanner.for_each_span(text.as_bytes(), &none, |_| {
+                spans += 1;
+                std::ops::ControlFlow::<()>::Continue(())
+            })?;
+            if spans == 0 {
+                return Err("no spans".into());
+            }
+            speeds[2].push(million(ids.len(), start));
+            let start = Instant::now();
+            if tokenizer.count(text)? != ids.len() {
+                return Err("another count".into());
+            }
+            speeds[3].push(million(ids.len(), start));
+        }
+        let ratios = speeds[1]
+            .iter()
+            .zip(&speeds[2])
+            .map(|(ours, lexer)| ours / lexer);
+        let ratio = median(ratios.collect());
+        let [one, with, lexer, encoder] = speeds.map(median);
+        println!("{name:20}{one:>12.0}{with:>12.0}{lexer:>12.0}{encoder:>12.0}{ratio:>10.2}");
+        results.push(json!({
+            "corpus": name, "tokens": ids.len(), "one_span": one, "pre_tokenizer": with,
+            "lexer_alone": lexer, "count": encoder, "of_lexer": ratio,
+        }));
+    }
+    Ok(results.into())
+}
+
+fn masks(
+    tokenizer: &Tokenizer,
+    pairs: &Arc<PairRelation>,
+    texts: &[(String, String)],
+) -> Result<Value, Error> {
+    let masks = CanonicalMasks::new(Arc::clone(pairs), 20 << 20);
+    let english = texts.iter().find(|text| text.0.starts_with("english"));
+    let (_, text) = english.or(texts.first()).ok_or("no corpus")?;
+    let ids = tokenizer.encode(text)?;
+    let states: Vec<StateId> = ids
+        .iter()
+        .filter_map(|&id| pairs.state_after(id))
+        .take(100_000)
+        .collect();
+    let mut by_id = vec![0; masks.words()];
+    let mut by_number = vec![0; pairs.len().div_ceil(64)];
+    println!("\n{:20}{:>12}{:>12}", "us a mask", "median", "p99.9");
+    let mut results = Vec::new();
+    let mut measure = |name: &str, mut work: Box<dyn FnMut(StateId) -> u64 + '_>| {
+        let mut times = Vec::with_capacity(states.len());
+        let mut sum = 0;
+        for &state in &states {
+            let start = Instant::now();
+            sum += work(state);
+            times.push(start.elapsed().as_secs_f64() * 1e6);
+        }
+        times.sort_by(f64::total_cmp);
+        let (middle, high) = (quantile(&times, 0.5), quantile(&times, 0.999));
+        println!("{name:20}{middle:>12.2}{high:>12.1}");
+        results.push(json!({"mask": name, "median_us": middle, "p999_us": high, "check": sum}));
+    };
+    measure(
+        "intervals",
+        Box::new(|state| {
+            pairs
+                .forbidden(state)
+                .map(|interval| u64::from(interval.end))
+                .sum()
+        }),
+    );
+    measure(
+        "bits by number",
+        Box::new(|state| {
+            pairs.fill_by_number(state, &mut by_number);
+            by_number.first().copied().unwrap_or(0) & 1
+        }),
+    );
+    measure(
+        "bits by id",
+        Box::new(|state| {
+            masks.fill(state, &mut by_id);
+            by_id.first().copied().unwrap_or(0) & 1
+        }),
+    );
+    let memory = masks.memory() + pairs.memory();
+    println!("{:20}{:>12.1}", "MB in all", memory as f64 / 1e6);
+    Ok(json!({"bytes": memory, "times": results}))
+}
+
+fn transducer(
+    tokenizer: &Tokenizer,
+    pairs: &Arc<PairRelation>,
+    texts: &[(String, String)],
+) -> Result<Value, Error> {
+    println!(
+        "\n{:20}{:>10}{:>12}{:>12}{:>12}{:>10}",
+        "lazy transducer", "limit", "warm MB/s", "states", "misses", "resets"
+    );
+    let canonical = tokenizer.canonical();
+    let mut results = Vec::new();
+    for (name, text) in texts {
+        // Two megabytes are enough to fill the cache.
+        let text = &text[..text.floor_char_boundary(2 << 20)];
+        for limit in [1 << 14, 1 << 16, 1 << 20] {
+            let mut lazy = LazyTransducer::with_relation(canonical, Arc::clone(pairs), limit)?;
+            let mut tokens = Vec::new();
+            lazy.encode_span(text.as_bytes(), &mut tokens)?;
+            let cold = lazy.stats();
+            let mut speeds = Vec::new();
+            for _ in 0..3 {
+                tokens.clear();
+                let start = Instant::now();
+                lazy.encode_span(text.as_bytes(), &mut tokens)?;
+                speeds.push(text.len() as f64 / start.elapsed().as_secs_f64() / 1e6);
+            }
+            let speed = median(speeds);
+            println!(
+                "{name:20}{limit:>10}{speed:>12.1}{:>12}{:>12}{:>10}",
+                cold.states, cold.misses, cold.resets
+            );
+            results.push(json!({
+                "corpus": name, "bytes": text.len(), "limit": limit, "warm_mb_s": speed,
+                "states": cold.states, "misses": cold.misses, "resets": cold.resets,
+            }));
+        }
+    }
+    Ok(results.into())
+}
+
+fn equivalence(tokenizer: &Tokenizer) -> Result<Value, Error> {
+    println!(
+        "\n{:34}{:>10}{:>12}{:>12}",
+        "equivalent, seconds", "copies", "median", "slowest"
+    );
+    let canonical = tokenizer.canonical();
+    let mut results = Vec::new();
+    let kinds = [
+        ("itself", 0, TokenId::MAX, true),
+        ("overlapping ranks swapped", 10, TokenId::MAX, true),
+        ("other ranks swapped", 10, TokenId::MAX, false),
+        ("overlapping below 2,000 swapped", 20, 2_000, true),
+    ];
+    for (name, count, below, overlapping) in kinds {
+        let mut times = Vec::new();
+        let (mut differ, mut same, mut improper) = (0, 0, 0);
+        let pairs = match count {
+            0 => vec![(0, 0)],
+            count => swaps(canonical, count, below, overlapping),
+        };
+        for pair in pairs {
+            let copy = with_swapped(canonical.vocabulary(), pair)?;
+            let start = Instant::now();
+            let answer = equivalent(canonical, &copy);
+            let seconds = start.elapsed().as_secs_f64();
+            match answer {
+                Ok(Equivalence::Different(_)) => differ += 1,
+                Ok(Equivalence::Same { .. }) => same += 1,
+                Err(_) => {
+                    improper += 1;
+                    continue;
+                }
+            }
+            times.push(seconds);
+        }
+        let slowest = times.iter().copied().fold(0.0, f64::max);
+        let copies = times.len();
+        let middle = median(times);
+        println!("{name:34}{copies:>10}{middle:>12.2}{slowest:>12.2}");
+        results.push(json!({
+            "copies": name, "median_s": middle, "slowest_s": slowest, "differ": differ, "same": same,
+            "improper": improper,
+        }));
+    }
+    Ok(results.into())
+}
