@@ -11,6 +11,7 @@
 //! | [`equivalent`] | are two dictionaries the same function, or what is a shortest text on which they differ |
 //! | [`CanonicalMasks`] | which tokens may come next, as bits |
 //! | [`TokenDfa`] | the canonical tokenizations of a regular language; which tokens may come next in one |
+//! | [`TokenSearch`] | where a regular expression matches in the text of any tokens, which are not decoded |
 //! | [`LazyTransducer`] | bytes in, tokens out, one step a byte, each token as early as can be |
 //! | [`explicit`] | the automata of the paper, state by state, for small dictionaries |
 //!
@@ -32,6 +33,7 @@ mod order;
 mod pairs;
 mod pending;
 mod rows;
+mod search;
 mod token_dfa;
 mod transducer;
 mod validator;
@@ -40,6 +42,7 @@ pub use equivalence::{Equivalence, Witness, equivalent};
 pub use error::RelationError;
 pub use masks::CanonicalMasks;
 pub use pairs::{PairRelation, StateId};
+pub use search::{TokenMatch, TokenSearch};
 pub use token_dfa::{TokenDfa, TokenState};
 pub use transducer::{LazyTransducer, TransducerStats};
 pub use validator::{Mismatch, Reason, Repair, RepairError, Validator, repair};

@@ -3,10 +3,18 @@
 use std::sync::Arc;
 
 use bpe_core::{CanonicalForm, TokenId};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
 
 use crate::error::{Kind, RelationError};
 use crate::order::{Prefix, TokenOrder};
-use crate::pairs::PairRelation;
+use crate::pairs::{PairRelation, StateId};
+
+/// Tokens that are looked through without asking what is known.
+const SHORT: usize = 32;
+
+/// Searches that are kept.
+const KNOWN: usize = 1 << 16;
 
 /// What a [`PendingText`] reads: the pair relation, and tokens by their bytes.
 pub(crate) struct Tables {
@@ -43,6 +51,8 @@ pub(crate) struct PendingText {
     /// open start needs are there too.
     last: Vec<(TokenId, u32)>,
     open: Vec<Open>,
+    /// Whether some token with a prefix is longer and may come in a state; long searches that were made.
+    known: HashMap<(StateId, u32, u32), bool, FixedState>,
     /// Scratch memory.
     marks: Vec<bool>,
     chain: Vec<TokenId>,
@@ -65,6 +75,7 @@ impl PendingText {
             text: Vec::new(),
             last: Vec::new(),
             open: Vec::new(),
+            known: HashMap::default(),
             marks: Vec::new(),
             chain: Vec::new(),
         }
@@ -97,6 +108,10 @@ impl PendingText {
         self.text.push(byte);
         let mut found = None;
         let last = &self.last;
+        let known = &mut self.known;
+        if known.len() > KNOWN {
+            known.clear();
+        }
         self.open.retain_mut(|open| {
             let Some(prefix) = order.child(open.prefix, byte) else {
                 return false;
@@ -115,7 +130,14 @@ impl PendingText {
                 found = Some((token, open.start));
             }
             let longer = order.longer(prefix);
-            longer.iter().any(|&token| pairs.allows(before, token))
+            let search = || longer.iter().any(|&token| pairs.allows(before, token));
+            match longer.len() <= SHORT {
+                true => search(),
+                false => {
+                    let key = (before, prefix.start, prefix.end);
+                    *known.entry(key).or_insert_with(search)
+                }
+            }
         });
         // A single byte that is a token always has a tokenization.
         let Some(found) = found else {

@@ -39,6 +39,8 @@ pub(crate) enum Command {
     Validate(ValidateArgs),
     /// Tell whether two vocabularies merge every text alike, or a shortest text on which they differ
     Equivalent(EquivalentArgs),
+    /// Find where a regular expression matches in the text of ids
+    Search(SearchArgs),
     /// Tell how the texts of a regular expression are written in tokens, as an automaton
     Dfa(DfaArgs),
     /// Learn a vocabulary from texts
@@ -329,6 +331,24 @@ pub(crate) struct EquivalentArgs {
     /// One JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = help::SEARCH)]
+pub(crate) struct SearchArgs {
+    /// The regular expression
+    #[arg(value_name = "REGEX")]
+    pub(crate) regex: String,
+
+    #[command(flatten)]
+    pub(crate) files: FilesArgs,
+
+    /// Ids are 32 bits each, the lowest byte first, not words of digits
+    #[arg(long)]
+    pub(crate) binary: bool,
+
+    #[command(flatten)]
+    pub(crate) tokenizer: TokenizerArgs,
 }
 
 #[derive(Debug, Args)]

@@ -148,6 +148,14 @@ Examples:
   bytepair equivalent gpt2 r50k_base
   bytepair equivalent o200k_base tokenizer.json";
 
+pub(crate) const SEARCH: &str = "\
+One line a match: the first token that has a part of it, the token behind the last, its first byte in the \
+text, the byte behind its last, and the text of those tokens, with tabs between them. Of matches that \
+start at one place the longest counts. Special tokens are no text. Status 1 where nothing is found.
+
+Example:
+  bytepair encode README.md | bytepair search 'byte.?pair'";
+
 pub(crate) const DFA: &str = "\
 The automaton is the minimal one that accepts the tokens of each text, and no other sequence. The text \
 is one pre-token: patterns and special tokens are not looked at.

@@ -9,12 +9,12 @@ use bpe_dfa::{
     CanonicalMasks, Equivalence, LazyTransducer, PairRelation, StateId, Validator, equivalent,
 };
 use bpe_lexers::{Engine, Spanner, SpecialMatcher};
-use bytepair::{ReadLimits, TokenId, Tokenizer};
+use bytepair::{TokenId, Tokenizer};
 use serde_json::{Value, json};
 
 use super::{Error, corpora, write_json};
 use crate::data;
-use crate::verify::dfa::{swaps, with_swapped};
+use crate::verify::dfa::{model, swaps, with_swapped};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -74,10 +74,7 @@ fn relations(arguments: &Arguments) -> Result<Value, Error> {
         tokenizers.push((name, Tokenizer::from_name(name)?));
     }
     if let Some(data) = &arguments.data {
-        let path = data.join("tokenizers/qwen3/tokenizer.json");
-        let file = data::read_or_packed(&path)?;
-        let limits = ReadLimits::default();
-        tokenizers.push(("qwen3", Tokenizer::from_tokenizer_json(&file, &limits)?));
+        tokenizers.push(("qwen3", model("qwen3", data)?));
     }
     for (name, tokenizer) in &tokenizers {
         let start = Instant::now();

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use bpe_core::encoder::PriorityMerge;
 use bpe_core::{CanonicalForm, Dictionary, SpanEncoder, Vocabulary};
 use bpe_dfa::{Equivalence, LazyTransducer, PairRelation, Validator, equivalent};
-use bytepair::{ReadLimits, TokenId, Tokenizer};
+use bytepair::tokenizer_json::read_dictionary;
+use bytepair::{Pattern, ReadLimits, TokenId, Tokenizer, TokenizerBuilder};
 
 use super::support::{Corpus, Random, ensure, equal_ids, name_of, parallel, text_of};
 use super::{Checked, Claims, Outcome, Settings, models};
@@ -67,7 +68,7 @@ pub(super) fn check(claims: &mut Claims) {
     );
     claims.check(
         "without a pre-tokenizer a window of two finds every fault at the right index: o200k",
-        |settings, corpora| one_span(settings, corpora),
+        one_span,
     );
     claims.check(
         "o200k and copies with two ranks swapped are told apart where they differ, by a text",
@@ -75,12 +76,19 @@ pub(super) fn check(claims: &mut Claims) {
     );
     claims.check(
         "the lazy transducer gives the encoder's tokens on corpora: o200k, spans and one span",
-        |settings, corpora| transducer(settings, corpora),
+        transducer,
     );
 }
 
-fn model(name: &str, data: &Path) -> Result<Tokenizer, String> {
+pub(crate) fn model(name: &str, data: &Path) -> Result<Tokenizer, String> {
     let file = models::file(name, data)?;
+    if name == "qwen3" {
+        // Its normalizer is not done here; what is said is about the text behind it.
+        let dictionary = read_dictionary(&file, &ReadLimits::default()).map_err(text_of)?;
+        let pattern = Pattern::by_name("qwen3").ok_or("no such pattern")?;
+        let builder = TokenizerBuilder::new(&dictionary).pattern(pattern);
+        return builder.build().map_err(text_of);
+    }
     Tokenizer::from_tokenizer_json(&file, &ReadLimits::default()).map_err(text_of)
 }
 
@@ -119,7 +127,7 @@ fn sampled(
     names: &[&str],
     load: impl Fn(&str) -> Result<Tokenizer, String> + Sync,
 ) -> Outcome {
-    let each = settings.choose(60_000, 700_000);
+    let each = settings.choose(40_000, 700_000);
     let mut cases = 0;
     let mut invalid = 0;
     for name in names {
@@ -242,7 +250,7 @@ fn validated(
     names: &[&str],
     load: impl Fn(&str) -> Result<Tokenizer, String>,
 ) -> Outcome {
-    let rounds = settings.choose(60, 2_000);
+    let rounds = settings.choose(40, 2_000);
     let mut wrong = 0;
     let mut cases = 0;
     for name in names {
@@ -402,7 +410,7 @@ fn swapped(settings: &Settings) -> Outcome {
     ensure(same == Equivalence::Same { same_ids: true }, || {
         format!("itself: {same:?}")
     })?;
-    let count = settings.choose(2, 10);
+    let count = settings.choose(1, 10);
     let (mut differ, mut equal, mut improper) = (0, 0, 0);
     let kinds = [(TokenId::MAX, true), (TokenId::MAX, false), (2_000, true)];
     for (below, overlapping) in kinds {
@@ -446,7 +454,7 @@ fn swapped(settings: &Settings) -> Outcome {
 }
 
 fn transducer(settings: &Settings, corpora: &[Corpus]) -> Outcome {
-    let most = settings.choose(60_000, usize::MAX);
+    let most = settings.choose(30_000, usize::MAX);
     let tokenizer = Tokenizer::from_name("o200k_base").map_err(text_of)?;
     let canonical = tokenizer.canonical();
     let pairs = Arc::new(PairRelation::new(canonical).map_err(text_of)?);

@@ -77,7 +77,7 @@ fn validate(
 }
 
 /// Ids from bytes: words of digits, or 32 bits each, the lowest byte first.
-struct IdReader {
+pub(super) struct IdReader {
     name: String,
     is_binary: bool,
     word: Vec<u8>,
@@ -85,7 +85,7 @@ struct IdReader {
 }
 
 impl IdReader {
-    fn new(name: String, is_binary: bool) -> Self {
+    pub(super) fn new(name: String, is_binary: bool) -> Self {
         Self {
             name,
             is_binary,
@@ -94,7 +94,7 @@ impl IdReader {
         }
     }
 
-    fn push(&mut self, part: &[u8], ids: &mut Vec<TokenId>) -> Result<(), CliError> {
+    pub(super) fn push(&mut self, part: &[u8], ids: &mut Vec<TokenId>) -> Result<(), CliError> {
         for &byte in part {
             if self.is_binary {
                 self.word.push(byte);
@@ -114,7 +114,7 @@ impl IdReader {
         Ok(())
     }
 
-    fn finish(&mut self, ids: &mut Vec<TokenId>) -> Result<(), CliError> {
+    pub(super) fn finish(&mut self, ids: &mut Vec<TokenId>) -> Result<(), CliError> {
         match self.is_binary && !self.word.is_empty() {
             true => Err(CliError::Input(format!(
                 "{}: the file ends inside an id: {} bytes are not a multiple of 4",
