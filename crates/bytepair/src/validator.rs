@@ -483,3 +483,27 @@ impl fmt::Display for RepairError {
 }
 
 impl std::error::Error for RepairError {}
+
+#[cfg(all(test, feature = "o200k_base"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_between_cuts_is_checked_without_the_stream() {
+        let tokenizer = Tokenizer::o200k_base();
+        let text = "It's 2026, isn't it? A text of some words,\n\n\tand lines.  ".repeat(100);
+        let ids = tokenizer.encode(&text).expect("text");
+        let mut validator = tokenizer.validator().expect("a known pattern");
+        let cut = validator.stream.last_cut(text.as_bytes()).expect("a cut");
+        assert!(cut + 20 > text.len());
+        let check = validator.check.as_mut().expect("proper");
+        let count = check.tokens_to(&ids, cut);
+        assert!(count.is_some());
+        assert_eq!(check.check(&ids, &text.as_bytes()[..cut]), count);
+        // In parts: only what stands behind the last cut waits.
+        for part in ids.chunks(100) {
+            validator.push(part).expect("text");
+            assert!(validator.waiting.len() < 20);
+        }
+    }
+}
