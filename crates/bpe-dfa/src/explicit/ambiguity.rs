@@ -65,18 +65,15 @@ impl ExplicitDfa {
         let useful = self.trim();
         let mut search = Search::new(&useful, limits);
         let tokens: Vec<TokenId> = useful.tokens().collect();
-        // What both sequences start with, to each state.
-        let mut common = vec![None; useful.state_count()];
-        common[useful.start() as usize] = Some(Vec::new());
+        // The states, each with the state before it and the token from there, but for the start.
+        let mut before = vec![None; useful.state_count()];
         let mut order = vec![useful.start()];
         let mut next = 0;
         while let Some(&state) = order.get(next) {
             next += 1;
             for (token, to) in useful.transitions_from(state) {
-                if common[to as usize].is_none() {
-                    let mut sequence = common[state as usize].clone().unwrap_or_default();
-                    sequence.push(token);
-                    common[to as usize] = Some(sequence);
+                if before[to as usize].is_none() && to != useful.start() {
+                    before[to as usize] = Some((state, token));
                     order.push(to);
                 }
             }
@@ -109,11 +106,16 @@ impl ExplicitDfa {
         let Some(number) = search.run(both)? else {
             return Ok(None);
         };
-        let start = search.common(number);
+        // What both start with.
+        let (mut common, mut at) = (Vec::new(), search.common(number));
+        while let Some((state, token)) = at.and_then(|state| before[state as usize]) {
+            common.push(token);
+            at = Some(state);
+        }
+        common.reverse();
         let mut found = search.sequences(number);
         for sequence in [&mut found.first, &mut found.second] {
-            let start = start.and_then(|state| common[state as usize].clone());
-            sequence.splice(0..0, start.unwrap_or_default());
+            sequence.splice(0..0, common.iter().copied());
         }
         Ok(Some(found))
     }
@@ -159,7 +161,9 @@ struct Node {
 
 struct Search<'d> {
     dfa: &'d ExplicitDfa,
-    limit: usize,
+    limits: Limits,
+    /// Bytes of the rests that are kept.
+    bytes: usize,
     tokens: Vec<(TokenId, &'d [u8])>,
     met: HashSet<Place>,
     nodes: Vec<Node>,
@@ -173,7 +177,8 @@ impl<'d> Search<'d> {
             .filter_map(|token| Some((token, bytes(token)?)));
         Self {
             dfa,
-            limit: limits.states,
+            limits: *limits,
+            bytes: 0,
             tokens: tokens.collect(),
             met: HashSet::new(),
             nodes: Vec::new(),
@@ -200,9 +205,13 @@ impl<'d> Search<'d> {
         if !self.met.insert(node.place.clone()) {
             return Ok(None);
         }
-        if self.nodes.len() >= self.limit {
-            let doing = "the search for two tokenizations of one text";
-            return Err(ExplicitError::states(doing, self.limit));
+        let doing = "the search for two tokenizations of one text";
+        if self.nodes.len() >= self.limits.states {
+            return Err(ExplicitError::states(doing, self.limits.states));
+        }
+        self.bytes += 2 * node.place.rest.len();
+        if self.bytes > self.limits.bytes {
+            return Err(ExplicitError::bytes(doing, self.limits.bytes));
         }
         self.nodes.push(node);
         Ok(Some(self.nodes.len() - 1))

@@ -15,7 +15,8 @@
 pub struct Limits {
     /// States of an automaton, and what a search may visit of pairs and sets of states. 2^20 by default.
     pub states: usize,
-    /// Memory of one table, in bytes. 256 MiB by default.
+    /// Memory of one table, in bytes; what is needed while it is made can be some times that. 64 MiB by
+    /// default.
     pub bytes: usize,
 }
 
@@ -23,7 +24,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             states: 1 << 20,
-            bytes: 1 << 28,
+            bytes: 1 << 26,
         }
     }
 }

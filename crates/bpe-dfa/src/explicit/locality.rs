@@ -16,25 +16,31 @@ impl ExplicitDfa {
     ///
     /// # Errors
     ///
-    /// More such sets of one length than the limits allow states.
+    /// More such sets of one length than the limits allow states, or larger ones than they allow bytes.
     pub fn locality_degree(&self, k: usize, limits: &Limits) -> Result<usize, ExplicitError> {
         let tokens: Vec<_> = self.tokens().collect();
         let mut sets = HashSet::from([(0..self.state_count() as State).collect::<Vec<_>>()]);
         for _ in 0..k {
             let mut longer = HashSet::new();
+            let mut bytes = 0;
             for set in &sets {
                 for &token in &tokens {
                     let next = set.iter().filter_map(|&state| self.next(state, token));
                     let mut next: Vec<State> = next.collect();
                     next.sort_unstable();
                     next.dedup();
-                    if !next.is_empty() {
-                        longer.insert(next);
+                    if next.is_empty() || longer.contains(&next) {
+                        continue;
                     }
-                }
-                if longer.len() > limits.states {
+                    bytes += next.len() * size_of::<State>();
+                    longer.insert(next);
                     let doing = "the degree of locality";
-                    return Err(ExplicitError::states(doing, limits.states));
+                    if longer.len() > limits.states {
+                        return Err(ExplicitError::states(doing, limits.states));
+                    }
+                    if bytes > limits.bytes {
+                        return Err(ExplicitError::bytes(doing, limits.bytes));
+                    }
                 }
             }
             sets = longer;

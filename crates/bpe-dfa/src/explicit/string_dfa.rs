@@ -1,6 +1,7 @@
 //! Automata over bytes: regular languages of texts.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use regex_automata::dfa::{Automaton as _, StartKind, dense};
 use regex_automata::nfa::thompson;
@@ -215,17 +216,30 @@ impl StringDfa {
     }
 
     fn graph(&self) -> Graph {
+        // One edge for all bytes that no state tells apart: most patterns have few such classes. The
+        // first byte of each is its label, so that the order of labels is that of bytes.
+        let mut first_of: HashMap<Vec<State>, u8> = HashMap::new();
+        let mut labels = Vec::new();
+        for byte in 0..=255 {
+            let column = self.table.iter().map(|row| row[usize::from(byte)]);
+            let column: Vec<State> = column.collect();
+            if let Entry::Vacant(entry) = first_of.entry(column) {
+                entry.insert(byte);
+                labels.push(byte);
+            }
+        }
+        let mut edges = Vec::new();
+        for (from, row) in (0..).zip(&self.table) {
+            edges.extend(labels.iter().filter_map(|&byte| {
+                let to = row[usize::from(byte)];
+                let label = u32::from(byte);
+                (to != NONE).then_some(Edge { from, label, to })
+            }));
+        }
         Graph {
             start: self.start,
             classes: self.accepting.iter().map(|&a| a.then_some(0)).collect(),
-            edges: self
-                .transitions()
-                .map(|(from, byte, to)| Edge {
-                    from,
-                    label: u32::from(byte),
-                    to,
-                })
-                .collect(),
+            edges,
         }
     }
 

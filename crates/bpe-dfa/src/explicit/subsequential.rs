@@ -60,8 +60,8 @@ impl Transducer {
     ///
     /// # Errors
     ///
-    /// No twinning property ([`ExplicitError::untwinned`]); a text with two outputs; more states than
-    /// the limits allow.
+    /// No twinning property ([`ExplicitError::untwinned`]); a text with two outputs
+    /// ([`ExplicitError::text_with_two_outputs`]); more states or memory than the limits allow.
     pub fn determinize(&self, limits: &Limits) -> Result<SubsequentialTransducer, ExplicitError> {
         let transducer = self.trim();
         match transducer.check_twinning(limits) {
@@ -83,6 +83,8 @@ struct Subsets<'t> {
     steps: Vec<Vec<Step>>,
     /// Where each subset was met first, and by which byte.
     parent: Vec<Option<(State, u8)>>,
+    /// Memory of the subsets.
+    bytes: usize,
 }
 
 impl<'t> Subsets<'t> {
@@ -94,6 +96,7 @@ impl<'t> Subsets<'t> {
             subsets: vec![first],
             steps: Vec::new(),
             parent: vec![None],
+            bytes: 0,
         };
         let by_byte: Vec<_> = (0..transducer.state_count() as State)
             .map(|state| transducer.steps_by_byte(state))
@@ -137,9 +140,15 @@ impl<'t> Subsets<'t> {
             return Ok(number);
         }
         let number = self.subsets.len() as State;
+        let doing = "the determinization of a transducer";
         if self.subsets.len() >= limits.states {
-            let doing = "the determinization of a transducer";
             return Err(ExplicitError::states(doing, limits.states));
+        }
+        let waiting = subset.iter().map(|(_, waiting)| waiting.len());
+        self.bytes += subset.len() * size_of::<(State, Vec<TokenId>)>()
+            + waiting.sum::<usize>() * size_of::<TokenId>();
+        if self.bytes > limits.bytes {
+            return Err(ExplicitError::bytes(doing, limits.bytes));
         }
         self.number.insert(subset.clone(), number);
         self.subsets.push(subset);

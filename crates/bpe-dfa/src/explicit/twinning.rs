@@ -70,6 +70,14 @@ enum Delay {
 }
 
 impl Delay {
+    /// Memory of the two copies that a search keeps.
+    fn bytes(&self) -> usize {
+        match self {
+            Delay::First(lead) | Delay::Second(lead) => 2 * lead.len() * size_of::<TokenId>(),
+            Delay::Parted => 0,
+        }
+    }
+
     fn after(&self, outputs: [Option<TokenId>; 2]) -> Self {
         let (mut first, mut second) = match self {
             Delay::First(lead) => (lead.clone(), Vec::new()),
@@ -220,7 +228,7 @@ impl Square {
         let mut met = HashSet::from([first.clone()]);
         // In the order in which they are met, each with where it was met from, and by which byte.
         let mut places = vec![(first, None)];
-        let mut number = 0;
+        let (mut number, mut bytes) = (0, 0);
         while let Some(((node, delay), _)) = places.get(number).cloned() {
             for edge in &self.edges[node] {
                 if delay == Delay::Parted
@@ -242,6 +250,10 @@ impl Square {
                 if !met.contains(&next) {
                     met.insert(next.clone());
                     check(met.len(), limits)?;
+                    bytes += next.1.bytes();
+                    if bytes > limits.bytes {
+                        return Err(ExplicitError::bytes(DOING, limits.bytes));
+                    }
                     places.push((next, Some((number, edge.byte))));
                 }
             }
@@ -323,12 +335,11 @@ impl Square {
     }
 }
 
+const DOING: &str = "the check of the twinning property";
+
 fn check(count: usize, limits: &Limits) -> Result<(), ExplicitError> {
     match count <= limits.states {
         true => Ok(()),
-        false => {
-            let doing = "the check of the twinning property";
-            Err(ExplicitError::states(doing, limits.states))
-        }
+        false => Err(ExplicitError::states(DOING, limits.states)),
     }
 }

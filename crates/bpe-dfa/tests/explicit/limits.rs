@@ -2,6 +2,7 @@
 
 use bpe_core::{Atoms, CanonicalForm, Dictionary, Vocabulary};
 use bpe_dfa::explicit::{ExplicitDfa, ExplicitError, Limits, StringDfa, Transducer};
+use proptest::prelude::*;
 
 use super::oracle::{Fixture, accepted};
 
@@ -34,6 +35,22 @@ fn a_pattern_that_explodes_ends_with_the_limit_it_met() {
     // Within the limits it is what it should be.
     let dfa = StringDfa::from_regex("[ab]*a[ab]{3}", &states).expect("16 states");
     assert_eq!(dfa.state_count(), 16);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn no_pattern_makes_it_panic(pattern in r"[ab().*+?{}|^$\\\[\]\-&,1-3BwWdp:=<!ä]{0,24}") {
+        let limits = Limits { states: 200, bytes: 1 << 20 };
+        if let Ok(texts) = StringDfa::from_regex(&pattern, &limits) {
+            let fixture = Fixture::new("ab", &["a b", "ab a"]);
+            let dfa = ExplicitDfa::new(&texts, &fixture.form, &limits);
+            if let Ok(transducer) = dfa.and_then(|dfa| Transducer::new(&dfa, &limits)) {
+                let _ = transducer.determinize(&limits).map(|tokenizer| tokenizer.minimize());
+            }
+        }
+    }
 }
 
 #[test]
@@ -131,6 +148,18 @@ fn every_construction_and_search_stops_at_its_limit() {
         Err(Some(9))
     );
     let transducer = Transducer::new(&dfa, &default).expect("small");
+    assert_eq!(
+        dfa.locality_degree(2, &bytes(8)).map_err(limit),
+        Err(Some(8))
+    );
+    assert_eq!(
+        dfa.context_ambiguity(&bytes(8)).map_err(limit),
+        Err(Some(8))
+    );
+    assert_eq!(
+        transducer.determinize(&bytes(99)).map_err(limit).map(drop),
+        Err(Some(99))
+    );
     assert_eq!(
         transducer.check_twinning(&states(9)).map_err(limit),
         Err(Some(9))
