@@ -3,6 +3,7 @@
 //! Each claim counts the cases that it really ran; a claim that ran none has failed.
 
 mod analysis;
+mod automata;
 mod cases;
 mod cases_files;
 mod cases_run;
@@ -96,6 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     streaming::check(&mut claims);
     specials::check(&mut claims);
     training::check(&mut claims);
+    automata::check(&mut claims);
     cases::check(&mut claims);
     eager::check(&mut claims);
     loaders::check(&mut claims);
