@@ -5,19 +5,19 @@ use std::hash::BuildHasher;
 use std::io::{self, BufRead, Write};
 use std::ops::ControlFlow;
 
-use bpe_lexers::{Label, LexError, Spanner, SpecialMatcher};
+use bpe_lexers::{Label, Spanner, SpecialMatcher};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-const MAGIC: &[u8; 4] = b"bpwc";
-const VERSION: u8 = 1;
+use crate::count_file::{CountReader, CountWriter};
+use crate::error::{CountError, CountKind};
 
 /// Distinct words, each with the number of times that it occurs (003, "Pre-Tokenization").
 ///
 /// Counting can be spread over threads or machines: [`WordCounts::add_all`] adds counts up, and the
-/// sum does not depend on the order. Memory: the bytes of each distinct word, and some 30 bytes for
-/// each.
+/// sum does not depend on the order. [`Counter`](crate::Counter) does so on the threads of this
+/// machine, in bounded memory. Memory: the bytes of each distinct word, and some 30 bytes for each.
 ///
 /// ```
 /// use bpe_train::WordCounts;
@@ -38,6 +38,7 @@ pub struct WordCounts {
     counts: Vec<u64>,
     places: HashTable<u32>,
     hasher: RandomState,
+    recent: Recent,
 }
 
 impl WordCounts {
@@ -61,6 +62,17 @@ impl WordCounts {
         self.arena.len()
     }
 
+    /// Memory that the words take, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        let each = size_of::<usize>() + size_of::<u64>();
+        self.arena.capacity() + self.counts.capacity() * each + self.places.allocation_size()
+    }
+
+    /// Forgets all words, and gives their memory back.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
     /// How often `word` occurs. O(bytes).
     pub fn count_of(&self, word: &[u8]) -> u64 {
         let hash = self.hasher.hash_one(word);
@@ -82,12 +94,18 @@ impl WordCounts {
         if word.is_empty() || count == 0 {
             return Ok(());
         }
+        self.add_at(word, count).map(|_| ())
+    }
+
+    /// As [`WordCounts::add`], and returns the place of the word.
+    fn add_at(&mut self, word: &[u8], count: u64) -> Result<u32, CountError> {
         let Self {
             arena,
             ends,
             counts,
             places,
             hasher,
+            ..
         } = self;
         let entry = places.entry(
             hasher.hash_one(word),
@@ -95,11 +113,13 @@ impl WordCounts {
             |&place| hasher.hash_one(word_at(arena, ends, place)),
         );
         match entry {
-            Entry::Occupied(place) => {
-                let total = &mut counts[*place.get() as usize];
+            Entry::Occupied(entry) => {
+                let place = *entry.get();
+                let total = &mut counts[place as usize];
                 *total = total
                     .checked_add(count)
                     .ok_or(CountError(CountKind::Overflow))?;
+                Ok(place)
             }
             Entry::Vacant(free) => {
                 let place =
@@ -108,8 +128,27 @@ impl WordCounts {
                 arena.extend_from_slice(word);
                 ends.push(arena.len());
                 counts.push(count);
+                Ok(place)
             }
         }
+    }
+
+    /// Counts the word at `start..end` of `text` once more.
+    #[inline]
+    fn add_span(&mut self, text: &[u8], start: usize, end: usize) -> Result<(), CountError> {
+        let Some(key) = short_key(text, start, end) else {
+            return self.add(text.get(start..end).unwrap_or_default(), 1);
+        };
+        if let Some(place) = self.recent.find(key)
+            && let Some(total) = self.counts.get_mut(place as usize)
+        {
+            *total = total
+                .checked_add(1)
+                .ok_or(CountError(CountKind::Overflow))?;
+            return Ok(());
+        }
+        let place = self.add_at(text.get(start..end).unwrap_or_default(), 1)?;
+        self.recent.put(key, place);
         Ok(())
     }
 
@@ -136,12 +175,12 @@ impl WordCounts {
         specials: &SpecialMatcher,
         text: &[u8],
     ) -> Result<(), CountError> {
+        self.recent.prepare();
         let flow = spanner.for_each_span(text, specials, |span| {
             if matches!(span.label, Label::Special(_)) {
                 return ControlFlow::Continue(());
             }
-            let word = text.get(span.range()).unwrap_or_default();
-            match self.add(word, 1) {
+            match self.add_span(text, span.start, span.end) {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(error) => ControlFlow::Break(error),
             }
@@ -153,76 +192,52 @@ impl WordCounts {
         }
     }
 
-    /// Writes the counts. The bytes depend on the counts alone, not on the order in which they came.
+    /// Writes the counts; [`WordCounts::add_file`] has the form. The bytes depend on the counts alone,
+    /// not on the order in which they came. O(n log n).
+    ///
+    /// # Errors
+    ///
+    /// What `output` says.
+    pub fn write_to(&self, output: impl Write) -> io::Result<()> {
+        let mut writer = CountWriter::new(output)?;
+        for place in self.sorted_places() {
+            writer.put(self.word(place), self.counts[place as usize])?;
+        }
+        writer.finish()
+    }
+
+    /// Adds the counts that [`WordCounts::write_to`] or [`Counter::write_to`](crate::Counter::write_to)
+    /// wrote. The file is read word by word.
     ///
     /// ```text
-    /// file   = "bpwc" version=1 number(words) word*     words in ascending order of their bytes
-    /// word   = number(length) bytes number(count)
+    /// file   = "bpwc" version=1 word* 0 number(words)   words in ascending order of their bytes
+    /// word   = number(length) bytes number(count)       neither length nor count is 0
     /// number = LEB128, at most 10 bytes
     /// ```
     ///
     /// # Errors
     ///
-    /// What `output` says.
-    pub fn write_to(&self, mut output: impl Write) -> io::Result<()> {
-        let mut sorted: Vec<u32> = (0..self.len() as u32).collect();
-        sorted.sort_unstable_by_key(|&place| self.word(place));
-        output.write_all(MAGIC)?;
-        output.write_all(&[VERSION])?;
-        put_number(&mut output, self.len() as u64)?;
-        for place in sorted {
-            let word = self.word(place);
-            put_number(&mut output, word.len() as u64)?;
-            output.write_all(word)?;
-            put_number(&mut output, self.counts[place as usize])?;
-        }
-        output.flush()
-    }
-
-    /// Adds the counts that [`WordCounts::write_to`] wrote. The file may be larger than memory would
-    /// hold twice: it is read word by word.
-    ///
-    /// # Errors
-    ///
     /// A file that is not of that form (the error gives the number of the word), a word over
     /// `longest_word` bytes, or what `input` says.
-    pub fn add_file(
-        &mut self,
-        mut input: impl BufRead,
-        longest_word: usize,
-    ) -> Result<(), CountError> {
-        let mut header = [0; 5];
-        input
-            .read_exact(&mut header)
-            .map_err(|error| at(0, error))?;
-        if header[..4] != *MAGIC || header[4] != VERSION {
-            return Err(CountError(CountKind::Header));
-        }
-        let words = number(&mut input, 0)?;
-        let mut last: Option<Vec<u8>> = None;
+    pub fn add_file(&mut self, input: impl BufRead, longest_word: usize) -> Result<(), CountError> {
+        let mut reader = CountReader::new(input, longest_word)?;
         let mut word = Vec::new();
-        for index in 1..=words {
-            let length = number(&mut input, index)?;
-            if length > longest_word as u64 {
-                return Err(CountError(CountKind::WordTooLong { index, length }));
-            }
-            word.clear();
-            let read = io::Read::read_to_end(&mut io::Read::take(&mut input, length), &mut word);
-            if read.map_err(|error| at(index, error))? as u64 != length {
-                return Err(at(index, io::ErrorKind::UnexpectedEof.into()));
-            }
-            let count = number(&mut input, index)?;
-            if word.is_empty() || count == 0 || last.as_ref().is_some_and(|last| *last >= word) {
-                return Err(CountError(CountKind::Order { index }));
-            }
+        while let Some(count) = reader.next_word(&mut word)? {
             self.add(&word, count)?;
-            core::mem::swap(last.get_or_insert_default(), &mut word);
         }
-        match input.fill_buf() {
-            Ok([]) => Ok(()),
-            Ok(_) => Err(CountError(CountKind::TrailingBytes)),
-            Err(error) => Err(at(words, error)),
-        }
+        Ok(())
+    }
+
+    /// The places of the words in ascending order of their bytes.
+    pub(crate) fn sorted_places(&self) -> Vec<u32> {
+        let mut sorted: Vec<u32> = (0..self.len() as u32).collect();
+        sorted.sort_unstable_by_key(|&place| self.word(place));
+        sorted
+    }
+
+    /// The word at a place, and its count.
+    pub(crate) fn at(&self, place: u32) -> (&[u8], u64) {
+        (self.word(place), self.counts[place as usize])
     }
 
     fn word(&self, place: u32) -> &[u8] {
@@ -238,6 +253,57 @@ impl fmt::Debug for WordCounts {
     }
 }
 
+/// Where the short words that were met last stand: most words of a text are among them, and a look
+/// here costs a tenth of one into the table of all words.
+#[derive(Clone, Default)]
+struct Recent {
+    /// Of each slot a word as [`short_key`] writes it, and its place. A key is never 0.
+    slots: Vec<(u64, u64, u32)>,
+}
+
+const RECENT_BITS: u32 = 14;
+
+impl Recent {
+    /// Makes room, which a value that only holds counts does without.
+    fn prepare(&mut self) {
+        self.slots.resize(1 << RECENT_BITS, (0, 0, 0));
+    }
+
+    #[inline]
+    fn slot(key: (u64, u64)) -> usize {
+        let product =
+            u128::from(key.0 ^ 0x9E37_79B9_7F4A_7C15) * u128::from(key.1 ^ 0xD6E8_FEB8_6659_FD93);
+        let mixed = (product >> 64) as u64 ^ product as u64;
+        (mixed >> (64 - RECENT_BITS)) as usize
+    }
+
+    #[inline]
+    fn find(&self, key: (u64, u64)) -> Option<u32> {
+        let &(first, second, place) = self.slots.get(Self::slot(key))?;
+        ((first, second) == key).then_some(place)
+    }
+
+    #[inline]
+    fn put(&mut self, key: (u64, u64), place: u32) {
+        if let Some(slot) = self.slots.get_mut(Self::slot(key)) {
+            *slot = (key.0, key.1, place);
+        }
+    }
+}
+
+/// The bytes of a word of 1 to 15 bytes and its length, where the text has 16 bytes from its start.
+#[inline]
+fn short_key(text: &[u8], start: usize, end: usize) -> Option<(u64, u64)> {
+    let length = end.checked_sub(start)?;
+    if length == 0 || length > 15 {
+        return None;
+    }
+    let bytes: [u8; 16] = text.get(start..start + 16)?.try_into().ok()?;
+    let all = u128::from_le_bytes(bytes);
+    let key = all & ((1 << (8 * length)) - 1) | (length as u128) << 120;
+    Some((key as u64, (key >> 64) as u64))
+}
+
 fn word_at<'a>(arena: &'a [u8], ends: &[usize], place: u32) -> &'a [u8] {
     let place = place as usize;
     let start = match place {
@@ -245,90 +311,6 @@ fn word_at<'a>(arena: &'a [u8], ends: &[usize], place: u32) -> &'a [u8] {
         _ => ends[place - 1],
     };
     &arena[start..ends[place]]
-}
-
-fn put_number(output: &mut impl Write, mut value: u64) -> io::Result<()> {
-    while value >= 0x80 {
-        output.write_all(&[value as u8 | 0x80])?;
-        value >>= 7;
-    }
-    output.write_all(&[value as u8])
-}
-
-fn number(input: &mut impl BufRead, index: u64) -> Result<u64, CountError> {
-    let mut value = 0_u64;
-    for shift in (0..70).step_by(7) {
-        let mut byte = [0];
-        input
-            .read_exact(&mut byte)
-            .map_err(|error| at(index, error))?;
-        let part = u64::from(byte[0] & 0x7F);
-        if shift == 63 && part > 1 {
-            break;
-        }
-        value |= part << shift;
-        if byte[0] < 0x80 {
-            return Ok(value);
-        }
-    }
-    Err(CountError(CountKind::Number { index }))
-}
-
-fn at(index: u64, error: io::Error) -> CountError {
-    CountError(CountKind::Read { index, error })
-}
-
-/// Why words could not be counted.
-#[derive(Debug)]
-pub struct CountError(CountKind);
-
-#[derive(Debug)]
-enum CountKind {
-    Overflow,
-    TooManyWords,
-    Lexer(LexError),
-    Header,
-    Number { index: u64 },
-    WordTooLong { index: u64, length: u64 },
-    Order { index: u64 },
-    TrailingBytes,
-    Read { index: u64, error: io::Error },
-}
-
-impl fmt::Display for CountError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            CountKind::Overflow => f.write_str("a word occurs more than 2^64 - 1 times"),
-            CountKind::TooManyWords => f.write_str("more than 2^32 distinct words"),
-            CountKind::Lexer(error) => error.fmt(f),
-            CountKind::Header => f.write_str("not a file of word counts of version 1"),
-            CountKind::Number { index } => {
-                write!(f, "word {index} of the counts: a number over 64 bits")
-            }
-            CountKind::WordTooLong { index, length } => {
-                write!(
-                    f,
-                    "word {index} of the counts has {length} bytes, over the limit"
-                )
-            }
-            CountKind::Order { index } => write!(
-                f,
-                "word {index} of the counts is empty, has no count, or is not in order"
-            ),
-            CountKind::TrailingBytes => f.write_str("bytes after the last word of the counts"),
-            CountKind::Read { index, error } => write!(f, "word {index} of the counts: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for CountError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.0 {
-            CountKind::Lexer(error) => Some(error),
-            CountKind::Read { error, .. } => Some(error),
-            _ => None,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -354,7 +336,7 @@ mod tests {
         assert_eq!(files[0], files[1]);
         assert_eq!(
             files[0],
-            b"bpwc\x01\x03\x03abc\x80\x80\x80\x80\x80\x20\x01b\x02\x02\xC3\xA9\x07"
+            b"bpwc\x01\x03abc\x80\x80\x80\x80\x80\x20\x01b\x02\x02\xC3\xA9\x07\0\x03"
         );
         let mut back = WordCounts::new();
         back.add_file(&files[0][..], 10).expect("valid");
@@ -371,12 +353,15 @@ mod tests {
             result.expect_err("malformed").to_string()
         };
         assert!(error(b"bp").contains("word 0"));
-        assert!(error(b"bpwc\x02\x00").contains("version 1"));
-        assert!(error(b"bpwc\x01\x01").contains("word 1"));
-        assert!(error(b"bpwc\x01\x01\x05abcde\x01").contains("5 bytes, over the limit"));
-        assert!(error(b"bpwc\x01\x02\x01b\x01\x01a\x01").contains("word 2"));
-        assert!(error(b"bpwc\x01\x01\x01b\x00").contains("no count"));
-        assert!(error(b"bpwc\x01\x01\x01b\x01x").contains("after the last"));
+        assert!(error(b"bpwc\x02\x00\x00").contains("version 1"));
+        assert!(error(b"bpwc\x01").contains("word 1"));
+        assert!(error(b"bpwc\x01\x03ab").contains("word 1"));
+        assert!(error(b"bpwc\x01\x05abcde\x01\0\x01").contains("5 bytes, over the limit"));
+        assert!(error(b"bpwc\x01\x01b\x01\x01a\x01\0\x02").contains("word 2"));
+        assert!(error(b"bpwc\x01\x01b\x01\x01b\x01\0\x02").contains("word 2"));
+        assert!(error(b"bpwc\x01\x01b\x00\0\x01").contains("no count"));
+        assert!(error(b"bpwc\x01\x01b\x01\0\x02").contains("1 words instead of 2"));
+        assert!(error(b"bpwc\x01\x01b\x01\0\x01x").contains("after the last"));
         assert!(error(b"bpwc\x01\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x02").contains("64 bits"));
         let mut full = counts(&[("a", u64::MAX)]);
         assert!(full.add(b"a", 1).is_err());

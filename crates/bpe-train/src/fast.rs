@@ -24,23 +24,24 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 use crate::counts::WordCounts;
-use crate::training::{Run, StopReason, Tokens};
+use crate::heap::{Candidate, Heap};
+use crate::tokens::{BREAK, Tokens};
+use crate::training::{Run, StopReason};
 
-/// Between words.
-const BREAK: u32 = u32::MAX;
 /// Inside a token.
 const DEAD: u32 = u32::MAX - 1;
 
 pub(crate) fn run(counts: &WordCounts, run: &mut Run<'_>) -> StopReason {
-    let places = counts.distinct_bytes() + counts.len() + 1;
-    match u32::try_from(places) {
+    // An upper bound of the entries in all lists of places, and so of pairs.
+    let symbols = counts.distinct_bytes() + counts.len() + 1;
+    match u32::try_from(symbols.saturating_mul(3)) {
         Ok(_) => Positions::<u32>::new(counts, run).train(run),
         Err(_) => Positions::<u64>::new(counts, run).train(run),
     }
 }
 
-/// A place in the array of symbols, as small as the array allows.
-trait Place: Copy {
+/// A place in an array, as small as the arrays allow.
+pub(crate) trait Place: Copy + Default + Eq {
     fn new(place: usize) -> Self;
     fn get(self) -> usize;
 }
@@ -72,35 +73,36 @@ struct Positions<P> {
     /// Of each entry of `symbols` its word.
     word_of: Vec<u32>,
     weights: Vec<u64>,
-    /// Of each token its length in bytes.
+    /// Of each token its length in entries of `symbols`.
     lengths: Vec<usize>,
     /// The lists of places.
     places: Vec<P>,
-    pairs: Pairs,
-    heap: Heap,
+    pairs: Pairs<P>,
+    heap: Heap<P>,
     before: Neighbours<P>,
     after: Neighbours<P>,
 }
 
 impl<P: Place> Positions<P> {
     fn new(counts: &WordCounts, run: &Run<'_>) -> Self {
-        let of_bytes = run.tokens.of_bytes();
-        let len = counts.distinct_bytes() + counts.len() + 1;
-        let mut symbols = Vec::with_capacity(len);
-        let mut word_of = Vec::with_capacity(len);
+        let tokens = run.tokens();
+        let most = counts.distinct_bytes() + counts.len() + 1;
+        let mut symbols = Vec::with_capacity(most);
+        let mut word_of = Vec::with_capacity(most);
         let mut weights = Vec::with_capacity(counts.len());
-        // Of each pair of bytes how often it occurs, and at how many places.
-        let mut totals = vec![(0_u64, 0_usize); 1 << 16];
+        let mut first = FirstPairs::new(tokens);
         for (index, (word, count)) in counts.iter().enumerate() {
+            let start = symbols.len();
             symbols.push(BREAK);
-            symbols.extend(word.iter().map(|&byte| of_bytes[usize::from(byte)]));
+            tokens.push_atoms(word, &mut symbols);
             word_of.resize(symbols.len(), index as u32);
             weights.push(count);
-            for two in word.windows(2) {
-                let pair = [two[0], two[1]].map(|byte| of_bytes[usize::from(byte)] as usize);
-                let total = &mut totals[pair[0] << 8 | pair[1]];
-                total.0 += count;
-                total.1 += 1;
+            for two in symbols[start + 1..].windows(2) {
+                if two[0] != BREAK && two[1] != BREAK {
+                    let total = first.total((two[0], two[1]));
+                    total.count += count;
+                    total.places += 1;
+                }
             }
         }
         symbols.push(BREAK);
@@ -109,25 +111,21 @@ impl<P: Place> Positions<P> {
             symbols,
             word_of,
             weights,
-            lengths: vec![1; 256],
+            lengths: vec![1; tokens.len()],
             places: Vec::new(),
             pairs: Pairs::default(),
             heap: Heap::default(),
             before: Neighbours::default(),
             after: Neighbours::default(),
         };
-        let mut next = vec![None; 1 << 16];
-        for (pair, &(count, places)) in totals.iter().enumerate() {
-            let sides = ((pair >> 8) as u32, (pair & 0xFF) as u32);
-            if let Some(start) = positions.add_pair(run, sides, count, places) {
-                next[pair] = Some(start);
-            }
+        for total in &mut first.totals {
+            total.next = positions.add_pair(run, total.sides, total.count, total.places);
         }
         for place in 0..positions.symbols.len() - 1 {
-            let two = (positions.symbols[place], positions.symbols[place + 1]);
-            if two.0 != BREAK
-                && two.1 != BREAK
-                && let Some(next) = &mut next[(two.0 << 8 | two.1) as usize]
+            let sides = (positions.symbols[place], positions.symbols[place + 1]);
+            if sides.0 != BREAK
+                && sides.1 != BREAK
+                && let Some(next) = &mut first.total(sides).next
             {
                 positions.places[*next] = P::new(place);
                 *next += 1;
@@ -138,21 +136,28 @@ impl<P: Place> Positions<P> {
 
     fn train(mut self, run: &mut Run<'_>) -> StopReason {
         loop {
-            if run.is_full() {
-                return StopReason::VocabularySize;
+            if let Some(reason) = run.end() {
+                return reason;
             }
             let (sides, index) = match run.forced() {
                 Some(sides) => (sides, self.pairs.find(sides)),
-                None => match self.heap.pop(&self.pairs, run) {
-                    Some(index) => (self.pairs.get(index).sides, Some(index)),
-                    None => return StopReason::NoFrequentPair,
-                },
+                None => {
+                    let count = |index| self.pairs.get(index).count;
+                    match self
+                        .heap
+                        .pop(count, run.tokens(), run.options.min_frequency)
+                    {
+                        Some((sides, index)) => (sides, Some(index)),
+                        None => return StopReason::NoFrequentPair,
+                    }
+                }
             };
             let frequency = index.map_or(0, |index| self.pairs.get(index).count);
             let product = run.learn(sides.0, sides.1, frequency);
             let pair = index.map(|index| self.pairs.take(index));
             if let Some(product) = product {
-                self.lengths.push(run.tokens.bytes(product).len());
+                let lengths = [sides.0, sides.1].map(|side| self.lengths[side as usize]);
+                self.lengths.push(lengths[0] + lengths[1]);
                 if let Some(pair) = pair {
                     self.merge(run, &pair, product);
                 }
@@ -161,7 +166,7 @@ impl<P: Place> Positions<P> {
     }
 
     /// Makes `product` wherever `pair` stands.
-    fn merge(&mut self, run: &Run<'_>, pair: &Pair, product: u32) {
+    fn merge(&mut self, run: &Run<'_>, pair: &Pair<P>, product: u32) {
         let (left, right) = pair.sides;
         let left_len = self.lengths[left as usize];
         let right_len = self.lengths[right as usize];
@@ -171,7 +176,8 @@ impl<P: Place> Positions<P> {
         // Places where a product follows another, and how often.
         let mut doubles = Vec::new();
         let mut double_count = 0;
-        for index in pair.start..pair.start + pair.places {
+        let start = pair.start.get();
+        for index in start..start + pair.places.get() {
             let place = self.places[index].get();
             let middle = place + left_len;
             if self.symbols[place] != left || self.symbols[middle] != right {
@@ -249,15 +255,20 @@ impl<P: Place> Positions<P> {
             return None;
         }
         let start = self.places.len();
-        self.places.resize(start + places, P::new(0));
+        self.places.resize(start + places, P::default());
         let index = self.pairs.add(Pair {
             sides,
             count,
-            start,
-            places,
+            start: P::new(start),
+            places: P::new(places),
         });
         if is_candidate {
-            self.heap.push(index, &self.pairs, run);
+            let candidate = Candidate {
+                count,
+                sides,
+                index,
+            };
+            self.heap.push(candidate, run.tokens());
         }
         Some(start)
     }
@@ -320,126 +331,141 @@ impl<P> Neighbours<P> {
     }
 }
 
-/// Two neighbouring symbols, and where they stand.
-#[derive(Clone, Copy)]
-struct Pair {
-    sides: (u32, u32),
-    count: u64,
-    start: usize,
-    places: usize,
+/// The pairs before the first merge, summed up before their lists of places are laid out.
+struct FirstPairs {
+    totals: Vec<FirstPair>,
+    /// Of each pair its place in `totals`: in a table where the alphabet is small, else by hash.
+    table: Vec<u32>,
+    by_sides: HashTable<u32>,
+    hasher: RandomState,
+    alphabet: usize,
 }
 
-#[derive(Default)]
-struct Pairs {
-    pairs: Vec<Pair>,
-    by_sides: HashTable<u32>,
+#[derive(Clone, Copy)]
+struct FirstPair {
+    sides: (u32, u32),
+    count: u64,
+    places: usize,
+    /// Where its next place goes.
+    next: Option<usize>,
+}
+
+impl FirstPairs {
+    fn new(tokens: &Tokens) -> Self {
+        let alphabet = tokens.len();
+        let table = match alphabet <= 256 {
+            true => vec![u32::MAX; alphabet * alphabet],
+            false => Vec::new(),
+        };
+        Self {
+            totals: Vec::new(),
+            table,
+            by_sides: HashTable::new(),
+            hasher: RandomState::default(),
+            alphabet,
+        }
+    }
+
+    #[inline]
+    fn total(&mut self, sides: (u32, u32)) -> &mut FirstPair {
+        let Self {
+            totals,
+            table,
+            by_sides,
+            hasher,
+            alphabet,
+        } = self;
+        let new = FirstPair {
+            sides,
+            count: 0,
+            places: 0,
+            next: None,
+        };
+        let place = match table.get_mut(sides.0 as usize * *alphabet + sides.1 as usize) {
+            Some(place) => {
+                if *place == u32::MAX {
+                    *place = totals.len() as u32;
+                    totals.push(new);
+                }
+                *place
+            }
+            None => {
+                let entry = by_sides.entry(
+                    hasher.hash_one(sides),
+                    |&place| totals[place as usize].sides == sides,
+                    |&place| hasher.hash_one(totals[place as usize].sides),
+                );
+                let place = *entry.or_insert(totals.len() as u32).get();
+                if place as usize == totals.len() {
+                    totals.push(new);
+                }
+                place
+            }
+        };
+        &mut totals[place as usize]
+    }
+}
+
+/// Two neighbouring symbols, and where they stand.
+#[derive(Clone, Copy)]
+struct Pair<P> {
+    sides: (u32, u32),
+    count: u64,
+    start: P,
+    places: P,
+}
+
+struct Pairs<P> {
+    pairs: Vec<Pair<P>>,
+    by_sides: HashTable<P>,
     hasher: RandomState,
 }
 
-impl Pairs {
-    fn add(&mut self, pair: Pair) -> u32 {
-        let index = self.pairs.len() as u32;
+impl<P> Default for Pairs<P> {
+    fn default() -> Self {
+        Self {
+            pairs: Vec::new(),
+            by_sides: HashTable::new(),
+            hasher: RandomState::default(),
+        }
+    }
+}
+
+impl<P: Place> Pairs<P> {
+    fn add(&mut self, pair: Pair<P>) -> P {
+        let index = P::new(self.pairs.len());
         self.pairs.push(pair);
         let (pairs, hasher) = (&self.pairs, &self.hasher);
-        let hash = |&index: &u32| hasher.hash_one(pairs[index as usize].sides);
+        let hash = |&index: &P| hasher.hash_one(pairs[index.get()].sides);
         self.by_sides.insert_unique(hash(&index), index, hash);
         index
     }
 
-    fn get(&self, index: u32) -> &Pair {
-        &self.pairs[index as usize]
+    fn get(&self, index: P) -> &Pair<P> {
+        &self.pairs[index.get()]
     }
 
-    fn find(&self, sides: (u32, u32)) -> Option<u32> {
-        let same = |&index: &u32| self.get(index).sides == sides;
+    fn find(&self, sides: (u32, u32)) -> Option<P> {
+        let same = |&index: &P| self.get(index).sides == sides;
         let hash = self.hasher.hash_one(sides);
         self.by_sides.find(hash, same).copied()
     }
 
     /// Takes the pair out; it stays in the list with a count of 0.
-    fn take(&mut self, index: u32) -> Pair {
-        let pair = self.pairs[index as usize];
+    fn take(&mut self, index: P) -> Pair<P> {
+        let pair = self.pairs[index.get()];
         let hash = self.hasher.hash_one(pair.sides);
         if let Ok(entry) = self.by_sides.find_entry(hash, |&other| other == index) {
             entry.remove();
         }
-        self.pairs[index as usize].count = 0;
+        self.pairs[index.get()].count = 0;
         pair
     }
 
     /// Takes `count` from the pair, where it is known.
     fn lower(&mut self, sides: (u32, u32), count: u64) {
         if let Some(index) = self.find(sides) {
-            self.pairs[index as usize].count -= count;
+            self.pairs[index.get()].count -= count;
         }
-    }
-}
-
-/// A binary max-heap of pairs, each with the count that it had when it was last moved; the pair's own
-/// count may be lower.
-#[derive(Default)]
-struct Heap {
-    entries: Vec<(u64, u32)>,
-}
-
-impl Heap {
-    /// Takes out the pair that is merged next.
-    fn pop(&mut self, pairs: &Pairs, run: &Run<'_>) -> Option<u32> {
-        loop {
-            let &(count, index) = self.entries.first()?;
-            let now = pairs.get(index).count;
-            if now == count {
-                self.remove_top(pairs, run);
-                return Some(index);
-            }
-            if now >= run.options.min_frequency {
-                self.entries[0].0 = now;
-                self.sift_down(pairs, &run.tokens);
-            } else {
-                self.remove_top(pairs, run);
-            }
-        }
-    }
-
-    fn remove_top(&mut self, pairs: &Pairs, run: &Run<'_>) {
-        self.entries.swap_remove(0);
-        self.sift_down(pairs, &run.tokens);
-    }
-
-    fn push(&mut self, index: u32, pairs: &Pairs, run: &Run<'_>) {
-        let mut place = self.entries.len();
-        self.entries.push((pairs.get(index).count, index));
-        while place > 0 {
-            let parent = (place - 1) / 2;
-            if !self.is_before(place, parent, pairs, &run.tokens) {
-                break;
-            }
-            self.entries.swap(place, parent);
-            place = parent;
-        }
-    }
-
-    fn sift_down(&mut self, pairs: &Pairs, tokens: &Tokens) {
-        let mut place = 0;
-        loop {
-            let mut child = 2 * place + 1;
-            if child >= self.entries.len() {
-                return;
-            }
-            if child + 1 < self.entries.len() && self.is_before(child + 1, child, pairs, tokens) {
-                child += 1;
-            }
-            if !self.is_before(child, place, pairs, tokens) {
-                return;
-            }
-            self.entries.swap(place, child);
-            place = child;
-        }
-    }
-
-    fn is_before(&self, one: usize, other: usize, pairs: &Pairs, tokens: &Tokens) -> bool {
-        let (one, other) = (self.entries[one], self.entries[other]);
-        let ties = || tokens.compare(pairs.get(one.1).sides, pairs.get(other.1).sides);
-        other.0.cmp(&one.0).then_with(ties).is_lt()
     }
 }

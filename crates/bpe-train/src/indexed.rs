@@ -2,13 +2,15 @@
 //! index for the words that hold it. Written to be read, and compared with.
 
 use core::cmp::Ordering;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BinaryHeap, HashMap};
 
 use foldhash::fast::RandomState;
 
 use crate::counts::WordCounts;
 use crate::options::{Algorithm, Ties};
-use crate::training::{Run, StopReason, Tokens};
+use crate::tokens::{BREAK, Tokens};
+use crate::training::{Run, StopReason};
 
 type Pair = (u32, u32);
 
@@ -19,29 +21,24 @@ pub(crate) fn run(counts: &WordCounts, run: &mut Run<'_>) -> StopReason {
         algorithm,
         Algorithm::InvertedIndex | Algorithm::InvertedIndexAndHeap
     );
-    let of_bytes = run.tokens.of_bytes();
-    let mut words: Vec<(Vec<u32>, u64)> = counts
-        .iter()
-        .map(|(word, count)| {
-            let symbols = word.iter().map(|&byte| of_bytes[usize::from(byte)]);
-            (symbols.collect(), count)
-        })
-        .collect();
+    let mut words = words(counts, run.tokens());
     let mut pairs = Pairs {
         counts: HashMap::default(),
         words_of: uses_index.then(HashMap::default),
         heap: uses_heap.then(BinaryHeap::new),
     };
     for (index, (word, count)) in words.iter().enumerate() {
-        pairs.add_word(word, *count);
-        for pair in neighbours(word) {
+        for two in word.windows(2) {
+            let pair = (two[0], two[1]);
+            *pairs.counts.entry(pair).or_default() += count;
             pairs.index(pair, index);
         }
     }
     pairs.push_all(run);
+    let mut changes = Changes::default();
     loop {
-        if run.is_full() {
-            return StopReason::VocabularySize;
+        if let Some(reason) = run.end() {
+            return reason;
         }
         let forced = run.forced();
         let Some(pair) = forced.or_else(|| pairs.most_frequent(run)) else {
@@ -52,81 +49,137 @@ pub(crate) fn run(counts: &WordCounts, run: &mut Run<'_>) -> StopReason {
             pairs.counts.remove(&pair);
             continue;
         };
-        let holders = match &mut pairs.words_of {
-            Some(words_of) => words_of.remove(&pair).unwrap_or_default(),
-            None => (0..words.len()).collect(),
+        match &mut pairs.words_of {
+            Some(words_of) => {
+                for index in words_of.remove(&pair).unwrap_or_default() {
+                    let (word, count) = &mut words[index as usize];
+                    changes.merge(word, index as usize, *count, pair, product);
+                }
+            }
+            None => {
+                for (index, (word, count)) in words.iter_mut().enumerate() {
+                    changes.merge(word, index, *count, pair, product);
+                }
+            }
+        }
+        pairs.apply(run, &mut changes, pair);
+    }
+}
+
+/// The words as symbols, each with its count; cut where the alphabet lacks something.
+fn words(counts: &WordCounts, tokens: &Tokens) -> Vec<(Vec<u32>, u64)> {
+    let mut words = Vec::new();
+    let mut symbols = Vec::new();
+    for (word, count) in counts.iter() {
+        symbols.clear();
+        tokens.push_atoms(word, &mut symbols);
+        let parts = symbols.split(|&symbol| symbol == BREAK);
+        let parts = parts.filter(|part| !part.is_empty());
+        words.extend(parts.map(|part| (part.to_vec(), count)));
+    }
+    words
+}
+
+/// What one merge does to the counts of the pairs beside it. Most of a merge's places have the same
+/// few neighbours, so these are summed up first.
+#[derive(Default)]
+struct Changes {
+    /// Of each pair what it loses.
+    lost: HashMap<Pair, u64, RandomState>,
+    /// Of each new pair what it gains, and where it stands.
+    gained: HashMap<Pair, (u64, Vec<u32>), RandomState>,
+}
+
+impl Changes {
+    /// Replaces `pair` by `product` in a word, from left to right.
+    fn merge(&mut self, word: &mut Vec<u32>, index: usize, count: u64, pair: Pair, product: u32) {
+        let holds = |two: &[u32]| (two[0], two[1]) == pair;
+        let Some(first) = word.windows(2).position(holds) else {
+            return;
         };
-        let mut new_pairs = HashSet::<Pair, RandomState>::default();
-        for index in holders {
-            let (word, count) = &mut words[index];
-            // The index may name a word that has lost the pair since.
-            if neighbours(word).all(|other| other != pair) {
+        let (mut kept, mut next) = (first, first);
+        while next < word.len() {
+            if word.get(next + 1) != Some(&pair.1) || word[next] != pair.0 {
+                word[kept] = word[next];
+                kept += 1;
+                next += 1;
                 continue;
             }
-            pairs.remove_word(word, *count);
-            merge_word(word, pair, product);
-            pairs.add_word(word, *count);
-            for new in neighbours(word).filter(|new| new.0 == product || new.1 == product) {
-                pairs.index(new, index);
-                new_pairs.insert(new);
+            if let Some(&left) = kept.checked_sub(1).and_then(|before| word.get(before)) {
+                // Before a product that was just made, the pair that is lost and the one that is
+                // gained then are one, (product, left side), which its right neighbour has noted.
+                if left == product {
+                    self.take_back((product, pair.0), count);
+                } else {
+                    *self.lost.entry((left, pair.0)).or_default() += count;
+                }
+                self.gain((left, product), index, count);
             }
-        }
-        pairs.push(run, new_pairs);
-    }
-}
-
-fn neighbours(word: &[u32]) -> impl Iterator<Item = Pair> {
-    word.windows(2).map(|two| (two[0], two[1]))
-}
-
-/// Replaces `pair` by `product`, from left to right.
-fn merge_word(word: &mut Vec<u32>, pair: Pair, product: u32) {
-    let mut kept = 0;
-    let mut next = 0;
-    while next < word.len() {
-        if word.get(next..next + 2) == Some(&[pair.0, pair.1]) {
+            if let Some(&right) = word.get(next + 2) {
+                *self.lost.entry((pair.1, right)).or_default() += count;
+                self.gain((product, right), index, count);
+            }
             word[kept] = product;
+            kept += 1;
             next += 2;
-        } else {
-            word[kept] = word[next];
-            next += 1;
         }
-        kept += 1;
+        word.truncate(kept);
     }
-    word.truncate(kept);
+
+    fn gain(&mut self, pair: Pair, word: usize, count: u64) {
+        let (total, words) = self.gained.entry(pair).or_default();
+        *total += count;
+        let word = word as u32;
+        if words.last() != Some(&word) {
+            words.push(word);
+        }
+    }
+
+    fn take_back(&mut self, pair: Pair, count: u64) {
+        if let Some((total, _)) = self.gained.get_mut(&pair) {
+            *total -= count;
+        }
+    }
 }
 
 struct Pairs {
     counts: HashMap<Pair, u64, RandomState>,
     /// The inverted index: of each pair the words that hold it, or once did.
-    words_of: Option<HashMap<Pair, Vec<usize>, RandomState>>,
+    words_of: Option<HashMap<Pair, Vec<u32>, RandomState>>,
     heap: Option<BinaryHeap<Candidate>>,
 }
 
 impl Pairs {
-    fn add_word(&mut self, word: &[u32], count: u64) {
-        for pair in neighbours(word) {
-            *self.counts.entry(pair).or_default() += count;
-        }
-    }
-
-    fn remove_word(&mut self, word: &[u32], count: u64) {
-        for pair in neighbours(word) {
-            if let Some(total) = self.counts.get_mut(&pair) {
-                *total -= count;
-                if *total == 0 {
-                    self.counts.remove(&pair);
-                }
-            }
-        }
-    }
-
     fn index(&mut self, pair: Pair, word: usize) {
         if let Some(words_of) = &mut self.words_of {
             let words = words_of.entry(pair).or_default();
+            let word = word as u32;
             if words.last() != Some(&word) {
                 words.push(word);
             }
+        }
+    }
+
+    /// Brings the counts up to date after the merge of `pair`.
+    fn apply(&mut self, run: &Run<'_>, changes: &mut Changes, pair: Pair) {
+        self.counts.remove(&pair);
+        for (pair, lost) in changes.lost.drain() {
+            if let Entry::Occupied(mut entry) = self.counts.entry(pair) {
+                *entry.get_mut() -= lost;
+                if *entry.get() == 0 {
+                    entry.remove();
+                }
+            }
+        }
+        for (pair, (count, words)) in changes.gained.drain() {
+            if count == 0 {
+                continue;
+            }
+            self.counts.insert(pair, count);
+            if let Some(words_of) = &mut self.words_of {
+                words_of.insert(pair, words);
+            }
+            self.push(run, [pair]);
         }
     }
 
@@ -139,7 +192,7 @@ impl Pairs {
         let Some(heap) = &mut self.heap else { return };
         for pair in pairs {
             if let Some(&count) = self.counts.get(&pair) {
-                heap.push(Candidate::new(&run.tokens, run.options.ties, pair, count));
+                heap.push(Candidate::new(run.tokens(), run.options.ties, pair, count));
             }
         }
     }
@@ -152,7 +205,7 @@ impl Pairs {
                 .iter()
                 .filter(|&(&(left, right), &count)| count >= least && run.is_allowed(left, right));
             let best = frequent.max_by(|one, other| {
-                let ties = || run.tokens.compare(*other.0, *one.0);
+                let ties = || run.tokens().compare(*other.0, *one.0);
                 one.1.cmp(other.1).then_with(ties)
             });
             return best.map(|(&pair, _)| pair);

@@ -27,15 +27,24 @@
 
 #![forbid(unsafe_code)]
 
+mod count_file;
+mod counter;
 mod counts;
+mod error;
 mod fast;
+mod heap;
 mod indexed;
 mod options;
+mod runs;
+mod seeds;
+mod tokens;
 mod training;
 
-pub use counts::{CountError, WordCounts};
-pub use options::{Algorithm, Ties, TrainOptions};
-pub use training::{LearnedMerge, StopReason, TrainError, Training, train};
+pub use counter::Counter;
+pub use counts::WordCounts;
+pub use error::{CountError, TrainError};
+pub use options::{Algorithm, Alphabet, Ties, TrainOptions};
+pub use training::{LearnedMerge, StopReason, Training, train, train_with};
 
 /// The examples of the README, as tests.
 #[cfg(doctest)]

@@ -1,15 +1,15 @@
 //! From options to a result: what all algorithms share.
 
-use core::cmp::Ordering;
 use core::fmt;
-use std::hash::BuildHasher;
+use std::ops::ControlFlow;
 
-use bpe_core::{Dictionary, DictionaryError, Vocabulary, VocabularyError, byte_level};
-use foldhash::fast::RandomState;
-use hashbrown::HashTable;
+use bpe_core::{Atoms, Dictionary, TokenId, Vocabulary};
 
 use crate::counts::WordCounts;
-use crate::options::{Algorithm, Ties, TrainOptions};
+use crate::error::{TrainError, TrainKind};
+use crate::options::{Algorithm, TrainOptions};
+use crate::seeds::FirstMerges;
+use crate::tokens::Tokens;
 use crate::{fast, indexed};
 
 /// Learns merges from `counts`.
@@ -18,193 +18,174 @@ use crate::{fast, indexed};
 ///
 /// # Errors
 ///
-/// A vocabulary smaller than its 256 bytes and the merges to begin with; counts whose sum over all
-/// bytes is beyond 2^64 - 1; or one of the merges to begin with whose side is no token, or whose
-/// product is one already.
+/// A vocabulary smaller than its alphabet and the merges to begin with; counts whose sum over all
+/// bytes is beyond 2^64 - 1; more memory than [`TrainOptions::memory_limit`]; one of the merges to begin with whose side is no token, or whose
+/// product is one already; or a seed token that is empty, or that can be no token.
 pub fn train(counts: &WordCounts, options: &TrainOptions) -> Result<Training, TrainError> {
+    train_with(counts, options, |_| ControlFlow::Continue(()))
+}
+
+/// As [`train`], and calls `observe` after each merge with what has been learned so far: to show how
+/// far it is, to save it, or to end it with a `Break`.
+///
+/// A training that was ended, or whose process was, is gone on with by [`TrainOptions::first_merges`],
+/// and learns then what it would have learned.
+///
+/// # Errors
+///
+/// As [`train`].
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use bpe_train::{StopReason, TrainOptions, WordCounts, train, train_with};
+///
+/// let mut counts = WordCounts::new();
+/// counts.add(b"abcdefgh", 1)?;
+/// let options = TrainOptions::new(300);
+/// let part = train_with(&counts, &options, |so_far| match so_far.merges().len() {
+///     3 => ControlFlow::Break(()),
+///     _ => ControlFlow::Continue(()),
+/// })?;
+/// assert_eq!(part.stopped(), StopReason::Ended);
+/// let first = part.merges().map(|merge| (merge.left, merge.right));
+/// let whole = train(&counts, &options.clone().first_merges(first))?;
+/// assert!(whole.merges().eq(train(&counts, &options)?.merges()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn train_with(
+    counts: &WordCounts,
+    options: &TrainOptions,
+    mut observe: impl FnMut(&Training) -> ControlFlow<()>,
+) -> Result<Training, TrainError> {
     let total = counts.iter().try_fold(0_u64, |total, (word, count)| {
         total.checked_add(count.checked_mul(word.len() as u64)?)
     });
     if total.is_none() {
         return Err(TrainError(TrainKind::CountsTooLarge));
     }
-    let mut tokens = Tokens::new(options.ties);
-    let mut first_merges = Vec::new();
-    for (index, (left, right)) in options.first_merges.iter().enumerate() {
-        let sides = [left, right].map(|side| tokens.symbol_of(side));
-        let [Some(left), Some(right)] = sides else {
-            return Err(TrainError(TrainKind::UnknownSide { index }));
-        };
-        if !tokens.join(left, right) {
-            return Err(TrainError(TrainKind::DuplicateToken { index }));
-        }
-        first_merges.push((left, right));
+    let symbols = counts.distinct_bytes().saturating_add(counts.len());
+    let needed = symbols.saturating_mul(BYTES_A_SYMBOL);
+    let limit = options.memory_limit;
+    if needed > limit {
+        return Err(TrainError(TrainKind::MemoryLimit { needed, limit }));
     }
-    if tokens.len() > options.vocabulary_size {
-        return Err(TrainError(TrainKind::TooSmall {
-            least: tokens.len(),
-        }));
-    }
+    let sides = options
+        .first_merges
+        .iter()
+        .flat_map(|(left, right)| [left, right]);
+    let always = sides.chain(&options.seed_tokens).map(Vec::as_slice);
+    let alphabet = Tokens::new(options.alphabet, options.ties, counts, always);
+    let mut tokens = alphabet.clone();
+    let first_merges = first_merges(options, &mut tokens)?;
+    let others = match alphabet.has_bytes() {
+        true => 0,
+        false => BYTE_FALLBACK,
+    };
+    let least = tokens.len() + others;
+    let Some(free) = options.vocabulary_size.checked_sub(least) else {
+        return Err(TrainError(TrainKind::TooSmall { least }));
+    };
     let mut run = Run {
-        tokens: Tokens::new(options.ties),
-        frequencies: Vec::new(),
-        merges: Vec::new(),
+        wanted: tokens.len() + free,
+        training: Training {
+            tokens: alphabet,
+            merges: Vec::new(),
+            frequencies: Vec::new(),
+            stopped: StopReason::Ended,
+        },
         options,
         first_merges,
+        observe: &mut observe,
+        is_ended: false,
     };
     let stopped = match options.algorithm {
         Algorithm::Positions => fast::run(counts, &mut run),
         _ => indexed::run(counts, &mut run),
     };
-    Ok(Training {
-        tokens: run.tokens,
-        merges: run.merges,
-        frequencies: run.frequencies,
-        stopped,
-    })
+    run.training.stopped = stopped;
+    Ok(run.training)
+}
+
+/// What the default algorithm takes for each byte of distinct words and each word, measured on natural
+/// text: 40 and something.
+const BYTES_A_SYMBOL: usize = 50;
+
+/// Tokens for single bytes, beside the characters of an alphabet.
+const BYTE_FALLBACK: usize = 256;
+
+/// The merges to begin with, as symbols; `tokens` gets the tokens that they make.
+fn first_merges(
+    options: &TrainOptions,
+    tokens: &mut Tokens,
+) -> Result<Vec<(u32, u32)>, TrainError> {
+    let mut first = FirstMerges::new(tokens);
+    for (index, (left, right)) in options.first_merges.iter().enumerate() {
+        let sides = [left, right].map(|side| first.symbol_of(side));
+        let [Some(left), Some(right)] = sides else {
+            return Err(TrainError(TrainKind::UnknownSide { index }));
+        };
+        if !first.add(left, right) {
+            return Err(TrainError(TrainKind::DuplicateToken { index }));
+        }
+    }
+    for (index, seed) in options.seed_tokens.iter().enumerate() {
+        if !first.add_seed(seed) {
+            return Err(TrainError(TrainKind::SeedToken { index }));
+        }
+    }
+    Ok(first.into_pairs())
 }
 
 /// A training under way: what an algorithm reads and writes.
 pub(crate) struct Run<'a> {
-    pub(crate) tokens: Tokens,
-    merges: Vec<(u32, u32)>,
-    frequencies: Vec<u64>,
+    training: Training,
     pub(crate) options: &'a TrainOptions,
     first_merges: Vec<(u32, u32)>,
+    /// Number of symbols at the end.
+    wanted: usize,
+    observe: &'a mut dyn FnMut(&Training) -> ControlFlow<()>,
+    is_ended: bool,
 }
 
 impl Run<'_> {
+    pub(crate) fn tokens(&self) -> &Tokens {
+        &self.training.tokens
+    }
+
     /// The pair that is merged next whatever its count is.
     pub(crate) fn forced(&self) -> Option<(u32, u32)> {
-        self.first_merges.get(self.merges.len()).copied()
+        self.first_merges.get(self.training.merges.len()).copied()
     }
 
     /// Whether such pairs are left, so that rare ones must be known too.
     pub(crate) fn has_forced(&self) -> bool {
-        self.merges.len() < self.first_merges.len()
+        self.training.merges.len() < self.first_merges.len()
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.tokens.len() >= self.options.vocabulary_size
+    /// Why no further merge is learned, where none is.
+    pub(crate) fn end(&self) -> Option<StopReason> {
+        if self.tokens().len() >= self.wanted {
+            return Some(StopReason::VocabularySize);
+        }
+        self.is_ended.then_some(StopReason::Ended)
     }
 
     /// Whether the pair may become a token at all.
     pub(crate) fn is_allowed(&self, left: u32, right: u32) -> bool {
-        self.tokens.bytes(left).len() + self.tokens.bytes(right).len() <= self.options.longest_token
+        let length = self.tokens().bytes(left).len() + self.tokens().bytes(right).len();
+        length <= self.options.longest_token
     }
 
     /// Makes the token of a pair, and returns its symbol; `None` where it is a token already, which
     /// happens only after foreign merges to begin with.
     pub(crate) fn learn(&mut self, left: u32, right: u32, frequency: u64) -> Option<u32> {
-        if !self.tokens.join(left, right) {
+        if !self.training.tokens.join(left, right) {
             return None;
         }
-        self.merges.push((left, right));
-        self.frequencies.push(frequency);
-        Some(self.tokens.len() as u32 - 1)
-    }
-}
-
-/// The tokens so far, by symbol: first the 256 bytes, in the order that decides ties, then one for
-/// each merge.
-pub(crate) struct Tokens {
-    arena: Vec<u8>,
-    ends: Vec<usize>,
-    by_bytes: HashTable<u32>,
-    hasher: RandomState,
-    ties: Ties,
-}
-
-impl Tokens {
-    fn new(ties: Ties) -> Self {
-        let mut bytes: Vec<u8> = (0..=255).collect();
-        if ties == Ties::HuggingFace {
-            bytes.sort_by_key(|&byte| byte_level::to_char(byte));
-        }
-        let mut tokens = Self {
-            arena: Vec::new(),
-            ends: Vec::new(),
-            by_bytes: HashTable::new(),
-            hasher: RandomState::default(),
-            ties,
-        };
-        for byte in bytes {
-            tokens.arena.push(byte);
-            tokens.finish();
-        }
-        tokens
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    #[inline]
-    pub(crate) fn bytes(&self, symbol: u32) -> &[u8] {
-        let symbol = symbol as usize;
-        let start = match symbol {
-            0 => 0,
-            _ => self.ends[symbol - 1],
-        };
-        &self.arena[start..self.ends[symbol]]
-    }
-
-    /// The symbol of each byte.
-    pub(crate) fn of_bytes(&self) -> [u32; 256] {
-        let mut symbols = [0; 256];
-        for symbol in 0..256_u32 {
-            symbols[usize::from(self.bytes(symbol)[0])] = symbol;
-        }
-        symbols
-    }
-
-    fn symbol_of(&self, bytes: &[u8]) -> Option<u32> {
-        let hash = self.hasher.hash_one(bytes);
-        let same = |&symbol: &u32| self.bytes(symbol) == bytes;
-        self.by_bytes.find(hash, same).copied()
-    }
-
-    /// Adds the token of a pair; false where it is there already.
-    fn join(&mut self, left: u32, right: u32) -> bool {
-        let start = self.arena.len();
-        for symbol in [left, right] {
-            let end = self.ends[symbol as usize];
-            let length = self.bytes(symbol).len();
-            self.arena.extend_from_within(end - length..end);
-        }
-        if self.symbol_of(&self.arena[start..]).is_some() {
-            self.arena.truncate(start);
-            return false;
-        }
-        self.finish();
-        true
-    }
-
-    /// Makes a token of what was appended to the arena since the last one.
-    fn finish(&mut self) {
-        let symbol = self.ends.len() as u32;
-        self.ends.push(self.arena.len());
-        let hash = self.hasher.hash_one(self.bytes(symbol));
-        let (ends, arena, hasher) = (&self.ends, &self.arena, &self.hasher);
-        self.by_bytes.insert_unique(hash, symbol, |&symbol| {
-            let end = ends[symbol as usize];
-            let start = (symbol as usize)
-                .checked_sub(1)
-                .map_or(0, |before| ends[before]);
-            hasher.hash_one(&arena[start..end])
-        });
-    }
-
-    /// Which of two pairs of the same count comes first: `Less` where `one` does.
-    #[inline]
-    pub(crate) fn compare(&self, one: (u32, u32), other: (u32, u32)) -> Ordering {
-        match self.ties {
-            Ties::HuggingFace => one.cmp(&other),
-            Ties::Lexicographic => self
-                .bytes(one.0)
-                .cmp(self.bytes(other.0))
-                .then_with(|| self.bytes(one.1).cmp(self.bytes(other.1))),
-        }
+        self.training.merges.push((left, right));
+        self.training.frequencies.push(frequency);
+        self.is_ended = (self.observe)(&self.training).is_break();
+        Some(self.tokens().len() as u32 - 1)
     }
 }
 
@@ -236,6 +217,8 @@ pub enum StopReason {
     VocabularySize,
     /// No pair that may become a token occurs as often as the minimum.
     NoFrequentPair,
+    /// The function that [`train_with`] was given has ended it.
+    Ended,
 }
 
 impl Training {
@@ -244,11 +227,12 @@ impl Training {
         &self,
     ) -> impl DoubleEndedIterator<Item = LearnedMerge<'_>> + ExactSizeIterator<Item = LearnedMerge<'_>>
     {
+        let first = self.tokens.alphabet_len() as u32;
         let learned = self.merges.iter().zip(&self.frequencies).enumerate();
-        learned.map(|(index, (&(left, right), &frequency))| LearnedMerge {
+        learned.map(move |(index, (&(left, right), &frequency))| LearnedMerge {
             left: self.tokens.bytes(left),
             right: self.tokens.bytes(right),
-            token: self.tokens.bytes(256 + index as u32),
+            token: self.tokens.bytes(first + index as u32),
             frequency,
         })
     }
@@ -258,23 +242,99 @@ impl Training {
         self.stopped
     }
 
-    /// The dictionary: ids count up from `first_id`, the 256 bytes first, in the order of [`Ties`],
-    /// then the merges as they were learned. It is proper, and every token is canonical.
+    /// Number of tokens of [`Training::dictionary`].
+    pub fn vocabulary_size(&self) -> usize {
+        match self.tokens.has_bytes() {
+            true => self.tokens.len(),
+            false => self.tokens.len() + BYTE_FALLBACK,
+        }
+    }
+
+    /// The dictionary: ids count up from `first_id`, the alphabet first, in the order of
+    /// [`Ties`](crate::Ties), then the merges as they were learned; before an alphabet of characters
+    /// 256 fallback tokens, in the order of their bytes. Where no merge was given to begin with, it is
+    /// proper and every token is canonical.
     ///
     /// # Errors
     ///
     /// Ids or rules beyond 32 bits.
-    pub fn dictionary(&self, first_id: u32) -> Result<Dictionary, TrainError> {
-        let last = first_id.checked_add(self.tokens.len() as u32);
-        if last.is_none() {
+    ///
+    /// ```
+    /// use bpe_train::{Alphabet, TrainOptions, WordCounts, train};
+    ///
+    /// let mut counts = WordCounts::new();
+    /// counts.add("ééü".as_bytes(), 3)?;
+    /// let options = TrainOptions::new(256 + 4).alphabet(Alphabet::Characters { coverage: 1.0 });
+    /// let dictionary = train(&counts, &options)?.dictionary(10)?;
+    /// let ids = ["é", "ü", "éé", "ééü"].map(|token| dictionary.vocabulary().id_of(token.as_bytes()));
+    /// assert_eq!(ids, [266, 267, 268, 269].map(Some));
+    /// assert_eq!(dictionary.vocabulary().byte_fallback(b'a'), Some(10 + 97));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn dictionary(&self, first_id: TokenId) -> Result<Dictionary, TrainError> {
+        let size = TokenId::try_from(self.vocabulary_size()).ok();
+        if size.and_then(|size| first_id.checked_add(size)).is_none() {
             return Err(TrainError(TrainKind::TooManyIds));
         }
-        let tokens = (0..self.tokens.len() as u32)
-            .map(|symbol| (first_id + symbol, self.tokens.bytes(symbol)));
+        let has_bytes = self.tokens.has_bytes();
+        let fallback = match has_bytes {
+            true => 0..0,
+            false => 0..BYTE_FALLBACK as TokenId,
+        };
+        let first = first_id + fallback.end;
+        let tokens =
+            (0..self.tokens.len() as u32).map(|symbol| (first + symbol, self.tokens.bytes(symbol)));
+        let fallback = fallback.map(|byte| (first_id + byte, byte as u8));
+        let vocabulary = Vocabulary::with_byte_fallback(tokens, fallback)?;
+        let merges = self.merges.iter();
+        let merges = merges.map(|&(left, right)| (first + left, first + right));
+        let dictionary = Dictionary::from_merges(vocabulary, merges)?;
+        match has_bytes {
+            true => Ok(dictionary),
+            false => Ok(dictionary.with_atoms(Atoms::Characters {
+                unknown: None,
+                fuse_unknown: false,
+            })?),
+        }
+    }
+
+    /// `dictionary`, whose merges were the [`TrainOptions::first_merges`] of this training, with what
+    /// was learned after them: its ids stay, new tokens have ids from `first_id` on.
+    ///
+    /// # Errors
+    ///
+    /// A `dictionary` that is not over bytes or lacks a token of a merge; an id that is taken; ids or
+    /// rules beyond 32 bits.
+    pub fn extended(
+        &self,
+        dictionary: &Dictionary,
+        first_id: TokenId,
+    ) -> Result<Dictionary, TrainError> {
+        if dictionary.atoms() != Atoms::Bytes || !self.tokens.has_bytes() {
+            return Err(TrainError(TrainKind::OtherAlphabet));
+        }
+        let old = dictionary.vocabulary();
+        let mut tokens: Vec<(TokenId, &[u8])> = old.iter().collect();
+        let mut ids = Vec::with_capacity(self.tokens.len());
+        let mut next = Some(first_id);
+        for symbol in 0..self.tokens.len() as u32 {
+            let bytes = self.tokens.bytes(symbol);
+            let id = match old.id_of(bytes) {
+                Some(id) => id,
+                None => {
+                    let id = next.ok_or(TrainError(TrainKind::TooManyIds))?;
+                    next = id.checked_add(1);
+                    tokens.push((id, bytes));
+                    id
+                }
+            };
+            ids.push(id);
+        }
         let vocabulary = Vocabulary::new(tokens)?;
         let merges = self.merges.iter();
-        let merges = merges.map(|&(left, right)| (first_id + left, first_id + right));
-        Ok(Dictionary::from_merges(vocabulary, merges)?)
+        let merges = merges.map(|&(left, right)| (ids[left as usize], ids[right as usize]));
+        let extended = Dictionary::from_merges(vocabulary, merges)?;
+        Ok(extended.with_whole_piece_lookup(dictionary.whole_piece_lookup()))
     }
 }
 
@@ -284,78 +344,5 @@ impl fmt::Debug for Training {
             .field("merges", &self.merges.len())
             .field("stopped", &self.stopped)
             .finish_non_exhaustive()
-    }
-}
-
-/// Why there was nothing to train, or no dictionary of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TrainError(TrainKind);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum TrainKind {
-    TooSmall { least: usize },
-    CountsTooLarge,
-    UnknownSide { index: usize },
-    DuplicateToken { index: usize },
-    TooManyIds,
-    Vocabulary(VocabularyError),
-    Dictionary(DictionaryError),
-}
-
-impl From<VocabularyError> for TrainError {
-    fn from(error: VocabularyError) -> Self {
-        Self(TrainKind::Vocabulary(error))
-    }
-}
-
-impl From<DictionaryError> for TrainError {
-    fn from(error: DictionaryError) -> Self {
-        Self(TrainKind::Dictionary(error))
-    }
-}
-
-impl TrainError {
-    /// Index of the merge to begin with that is at fault, where one is.
-    pub fn first_merge_index(&self) -> Option<usize> {
-        match self.0 {
-            TrainKind::UnknownSide { index } | TrainKind::DuplicateToken { index } => Some(index),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for TrainError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            TrainKind::TooSmall { least } => write!(
-                f,
-                "a vocabulary of bytes, with the merges to begin with, has at least {least} tokens"
-            ),
-            TrainKind::CountsTooLarge => {
-                f.write_str("the counts, each times the bytes of its word, add up to over 2^64 - 1")
-            }
-            TrainKind::UnknownSide { index } => {
-                write!(f, "first merge {index}: a side is no token before it")
-            }
-            TrainKind::DuplicateToken { index } => {
-                write!(
-                    f,
-                    "first merge {index}: an earlier one makes the same token"
-                )
-            }
-            TrainKind::TooManyIds => f.write_str("ids over 32 bits"),
-            TrainKind::Vocabulary(error) => error.fmt(f),
-            TrainKind::Dictionary(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for TrainError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.0 {
-            TrainKind::Vocabulary(error) => Some(error),
-            TrainKind::Dictionary(error) => Some(error),
-            _ => None,
-        }
     }
 }

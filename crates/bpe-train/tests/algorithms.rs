@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bpe_core::{CanonicalForm, byte_level};
-use bpe_train::{Algorithm, StopReason, Ties, TrainOptions, Training, WordCounts, train};
+use bpe_train::{Algorithm, Alphabet, StopReason, Ties, TrainOptions, Training, WordCounts, train};
 use proptest::prelude::*;
 
 type Merge = (Vec<u8>, Vec<u8>, u64);
@@ -16,15 +16,28 @@ fn by_definition(
     longest: usize,
     ties: Ties,
 ) -> Vec<Merge> {
-    let mut words: Vec<(Vec<Vec<u8>>, u64)> = counts
+    let words = counts
         .iter()
         .map(|(word, count)| (word.iter().map(|&byte| vec![byte]).collect(), count))
         .collect();
-    let mut age: BTreeMap<Vec<u8>, u32> = (0..=255_u8)
+    let age = (0..=255_u8)
         .map(|byte| (vec![byte], byte_level::to_char(byte) as u32))
         .collect();
+    let merges = vocabulary_size - 256;
+    over_atoms(words, age, merges, min_frequency, longest, ties)
+}
+
+/// The definition, over words that were cut into what they consist of.
+fn over_atoms(
+    mut words: Vec<(Vec<Vec<u8>>, u64)>,
+    mut age: BTreeMap<Vec<u8>, u32>,
+    most: usize,
+    min_frequency: u64,
+    longest: usize,
+    ties: Ties,
+) -> Vec<Merge> {
     let mut merges = Vec::new();
-    while 256 + merges.len() < vocabulary_size {
+    while merges.len() < most {
         let mut pairs = BTreeMap::<(Vec<u8>, Vec<u8>), u64>::new();
         for (word, count) in &words {
             for two in word.windows(2) {
@@ -59,7 +72,7 @@ fn by_definition(
         }
         age.insert(
             [&left[..], &right[..]].concat(),
-            0x1000 + merges.len() as u32,
+            0x11_0000 + merges.len() as u32,
         );
         merges.push((left, right, count));
     }
@@ -122,6 +135,92 @@ proptest! {
         let one = train(&counts_of(&words), &TrainOptions::new(300)).expect("valid");
         let other = train(&counts_of(&shuffled), &TrainOptions::new(300)).expect("valid");
         prop_assert_eq!(learned(&one), learned(&other));
+    }
+
+    #[test]
+    fn characters_are_merged_as_the_definition_says_and_cut_at_what_is_not_covered(
+        words in proptest::collection::vec(("[abcéü龘]{1,9}", 1..6_u64), 0..12),
+        merges in 0..24_usize,
+        coverage in prop_oneof![Just(1.0), 0.0..1.0_f64],
+        longest in prop_oneof![Just(usize::MAX), 2..9_usize],
+        huggingface in any::<bool>(),
+        broken in any::<bool>(),
+    ) {
+        let mut counts = WordCounts::new();
+        let mut frequencies = BTreeMap::<char, u64>::new();
+        for (word, count) in &words {
+            let bytes = match broken {
+                true => [word.as_bytes(), b"\xFF", word.as_bytes()].concat(),
+                false => word.as_bytes().to_vec(),
+            };
+            counts.add(&bytes, *count).expect("small counts");
+            let times = if broken { 2 } else { 1 };
+            for character in word.chars() {
+                *frequencies.entry(character).or_default() += count * times;
+            }
+        }
+        // The fewest characters that make up the share; ties go to the smaller character.
+        let total: u64 = frequencies.values().sum();
+        let mut ordered: Vec<_> = frequencies.into_iter().collect();
+        ordered.sort_by_key(|&(_, count)| u64::MAX - count);
+        let mut alphabet = Vec::new();
+        let mut sum = 0;
+        for (character, count) in ordered {
+            if (sum as f64) < coverage * total as f64 {
+                alphabet.push(character);
+            }
+            sum += count;
+        }
+        let mut parts = Vec::new();
+        for (word, count) in counts.iter() {
+            let text = String::from_utf8_lossy(word);
+            for part in text.split(|character| !alphabet.contains(&character)) {
+                let atoms: Vec<Vec<u8>> = part.chars().map(|c| c.to_string().into_bytes()).collect();
+                parts.push((atoms, count));
+            }
+        }
+        let age = alphabet.iter().map(|&c| (c.to_string().into_bytes(), u32::from(c)));
+        let ties = if huggingface { Ties::HuggingFace } else { Ties::Lexicographic };
+        let expected = over_atoms(parts, age.collect(), merges, 1, longest, ties);
+        for algorithm in Algorithm::ALL {
+            let options = TrainOptions::new(256 + alphabet.len() + merges)
+                .alphabet(Alphabet::Characters { coverage })
+                .longest_token(longest)
+                .ties(ties)
+                .algorithm(algorithm);
+            let training = train(&counts, &options).expect("valid options");
+            prop_assert_eq!(&learned(&training), &expected, "{}", algorithm.name());
+            let dictionary = training.dictionary(5).expect("few ids");
+            prop_assert_eq!(dictionary.vocabulary().len(), 256 + alphabet.len() + expected.len());
+            prop_assert!(dictionary.is_proper());
+        }
+    }
+
+    #[test]
+    fn seed_tokens_are_tokens_that_their_bytes_encode_to(
+        words in proptest::collection::vec((proptest::collection::vec(b'a'..b'd', 1..9), 1..6_u64), 0..6),
+        seeds in proptest::collection::vec(proptest::collection::vec(b'a'..b'd', 1..9), 0..6),
+        first in 0..4_usize,
+        more in 0..8_usize,
+    ) {
+        let counts = counts_of(&words);
+        let before = train(&counts, &TrainOptions::new(256 + first)).expect("valid");
+        let merges: Vec<_> = before.merges().map(|merge| (merge.left, merge.right)).collect();
+        let sized = |size| {
+            let options = TrainOptions::new(size).first_merges(merges.iter().copied());
+            options.seed_tokens(seeds.clone())
+        };
+        let all = train(&WordCounts::new(), &sized(1000)).expect("valid");
+        let size = 256 + all.merges().len() + more;
+        let training = train(&counts, &sized(size)).expect("valid");
+        prop_assert!(training.vocabulary_size() <= size);
+        let dictionary = training.dictionary(0).expect("few ids");
+        prop_assert!(dictionary.is_proper());
+        let canonical = CanonicalForm::new(&dictionary);
+        prop_assert_eq!(canonical.unreachable_tokens().count(), 0);
+        for seed in &seeds {
+            prop_assert!(dictionary.vocabulary().id_of(seed).is_some());
+        }
     }
 
     #[test]
@@ -191,9 +290,41 @@ fn what_cannot_be_trained_says_why() {
     assert_eq!(unknown.first_merge_index(), Some(1));
     let twice = error(TrainOptions::new(300).first_merges([("a", "b"), ("a", "b")]));
     assert_eq!(twice.first_merge_index(), Some(1));
+    for seeds in [&["ab", ""][..], &["ab", "b", ""]] {
+        let seed = error(TrainOptions::new(300).seed_tokens(seeds.iter().copied()));
+        assert!(seed.to_string().contains("is empty"));
+    }
+    let seed = error(
+        TrainOptions::new(600)
+            .alphabet(Alphabet::Characters { coverage: 1.0 })
+            .seed_tokens([&b"a"[..], b"\xFF"]),
+    );
+    assert!(seed.to_string().contains("seed token 1"));
+    let large = error(TrainOptions::new(300).memory_limit(10));
+    assert!(large.to_string().contains("limit of 10"));
     let nothing = train(&WordCounts::new(), &TrainOptions::new(300)).expect("valid");
     assert_eq!(nothing.merges().len(), 0);
     assert_eq!(nothing.stopped(), StopReason::NoFrequentPair);
+}
+
+#[test]
+fn a_dictionary_is_extended_by_what_is_learned_after_its_merges() {
+    let counts = counts_of(&[(b"abab".to_vec(), 3), (b"cd".to_vec(), 1)]);
+    let part = train(&counts, &TrainOptions::new(257)).expect("valid");
+    let old = part.dictionary(1000).expect("few ids");
+    let first = part.merges().map(|merge| (merge.left, merge.right));
+    let whole = train(&counts, &TrainOptions::new(259).first_merges(first)).expect("valid");
+    let extended = whole.extended(&old, 5000).expect("free ids");
+    let ids = |tokens: &[&[u8]]| -> Vec<_> {
+        tokens
+            .iter()
+            .map(|token| extended.vocabulary().id_of(token))
+            .collect()
+    };
+    let expected = [1000 + 97, 1256, 5000, 5001].map(Some);
+    assert_eq!(ids(&[b"a", b"ab", b"abab", b"cd"]), expected);
+    assert_eq!(extended.rules().len(), 3);
+    assert!(whole.extended(&old, 1100).is_err(), "an id that is taken");
 }
 
 #[test]
