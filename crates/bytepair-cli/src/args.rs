@@ -373,21 +373,40 @@ pub(crate) struct DfaArgs {
 #[derive(Debug, Args)]
 #[command(after_help = help::TRAIN)]
 pub(crate) struct TrainArgs {
-    #[command(flatten)]
-    pub(crate) files: FilesArgs,
+    /// Files, packed with gzip or zstd or not; standard input where there are none, or for `-`
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// The files are JSON Lines: each line is an object, whose text FIELD is a document
+    #[arg(long, value_name = "FIELD")]
+    pub(crate) jsonl: Option<String>,
 
     /// Number of tokens: 256 bytes, merges and special tokens
     #[arg(long, value_name = "N", default_value_t = 32_000)]
     pub(crate) vocab_size: u32,
 
     /// Where words end: gpt2, cl100k, llama3, o200k, qwen3, ..., or a regular
-    /// expression
-    #[arg(long, value_name = "PATTERN", default_value = "o200k")]
-    pub(crate) pattern: String,
+    /// expression [default: o200k, or what the tokenizer.json of --continue-from says]
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) pattern: Option<String>,
 
-    /// A special token: text that is no word, with an id behind the others; can be given several times
+    /// A special token: text that is no word; can be given several times
     #[arg(long, value_name = "TEXT")]
     pub(crate) special_token: Vec<String>,
+
+    /// Whether special tokens have the first ids or the last ones
+    #[arg(long, value_name = "PLACE", default_value = "last")]
+    pub(crate) special_ids: SpecialIds,
+
+    /// A text that is a token whatever the words are, by merges before all others; can be given
+    /// several times
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) seed_token: Vec<String>,
+
+    /// Start from this vocabulary, whose ids stay: a tokenizer.json, a .tiktoken file, or a folder with
+    /// vocab.json and merges.txt
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) continue_from: Option<PathBuf>,
 
     /// Which of several pairs that are equally frequent is merged first
     #[arg(long, value_name = "RULE", default_value = "lexicographic")]
@@ -401,6 +420,10 @@ pub(crate) struct TrainArgs {
     #[arg(long, value_name = "BYTES")]
     pub(crate) longest_token: Option<usize>,
 
+    /// Leave every Nth MiB of the text out, and report bytes per token on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..))]
+    pub(crate) hold_out: Option<u64>,
+
     /// Add the word counts of this file, which --save-counts wrote; can be given several times. Texts
     /// are then read only where files are given
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -410,6 +433,30 @@ pub(crate) struct TrainArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) save_counts: Option<PathBuf>,
 
+    /// Memory for word counts, as in 256M or 4G: what is beyond it waits on disk. Training in more
+    /// memory than this is refused
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub(crate) memory_limit: Option<usize>,
+
+    /// Save how far it is in this folder, and go on from there where an earlier run of the same command
+    /// was broken off. Empty when the command is done
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub(crate) checkpoint: Option<PathBuf>,
+
+    /// Seconds between two checkpoints; more where these would take over 1 % of the time. At 0 one
+    /// follows the other
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 60.0,
+        requires = "checkpoint"
+    )]
+    pub(crate) checkpoint_interval: f64,
+
+    /// Say every second on standard error how far it is, even where it is no terminal
+    #[arg(long)]
+    pub(crate) progress: bool,
+
     /// Where the vocabulary goes: a file that ends in .json (tokenizer.json) or .tiktoken, or a folder
     /// for vocab.json and merges.txt
     #[arg(short, long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
@@ -417,6 +464,28 @@ pub(crate) struct TrainArgs {
 
     #[command(flatten)]
     pub(crate) threads: ThreadsArgs,
+}
+
+/// Which ids special tokens have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SpecialIds {
+    /// 0, 1, ...
+    First,
+    /// Those after all other tokens
+    Last,
+}
+
+/// A number of bytes, with K, M or G for powers of 1024.
+fn parse_bytes(text: &str) -> Result<usize, String> {
+    let (digits, unit) = match text.char_indices().next_back() {
+        Some((end, 'k' | 'K')) => (&text[..end], 1 << 10),
+        Some((end, 'm' | 'M')) => (&text[..end], 1 << 20),
+        Some((end, 'g' | 'G')) => (&text[..end], 1 << 30),
+        _ => (text, 1),
+    };
+    let number = digits.parse::<usize>().ok();
+    let bytes = number.and_then(|number| number.checked_mul(unit));
+    bytes.ok_or_else(|| "a number of bytes, as in 500000, 256M or 4G".to_owned())
 }
 
 /// See `bpe_train::Ties`.

@@ -60,6 +60,14 @@ impl Cutter {
         })
     }
 
+    /// Cuts where `cuts` say, whatever the text is.
+    pub(crate) fn at(cuts: Cuts) -> Self {
+        let matched = SpecialMatcher::none();
+        Self {
+            rules: vec![Rule { cuts, matched }],
+        }
+    }
+
     /// The last place at which `text` can be cut, whatever follows it. No cut was inside a special
     /// token before `text`. Linear.
     pub(crate) fn last_cut(&self, text: &[u8]) -> Option<usize> {

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io;
 
+use bpe_train::CountError;
 use bytepair::EncodeError;
 
 /// Why the command fails.
@@ -55,6 +56,14 @@ impl CliError {
         }
     }
 
+    /// The same, with the name of the input at fault.
+    pub(crate) fn in_input(self, name: &str) -> Self {
+        match self {
+            Self::Input(message) => Self::Input(format!("{name}: {message}")),
+            other => other,
+        }
+    }
+
     pub(crate) fn exit_status(&self) -> u8 {
         match self {
             Self::ClosedPipe => 0,
@@ -72,5 +81,11 @@ impl CliError {
             }
             Self::OverLimit | Self::Differs | Self::ClosedPipe => None,
         }
+    }
+}
+
+impl From<CountError> for CliError {
+    fn from(error: CountError) -> Self {
+        Self::Input(error.to_string())
     }
 }

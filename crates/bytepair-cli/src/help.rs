@@ -173,7 +173,9 @@ Examples:
   bytepair train --vocab-size 32000 --out tokenizer.json corpus.txt
   bytepair train --pattern gpt2 --ties huggingface --special-token '<|end|>' --out gpt2/ *.txt
   bytepair train --save-counts part1.counts --out part1.tiktoken part1.txt
-  bytepair train --counts part1.counts --counts part2.counts --out all.tiktoken";
+  bytepair train --counts part1.counts --counts part2.counts --out all.tiktoken
+  bytepair train --jsonl text --memory-limit 4G --checkpoint saved --out big.json web-*.jsonl.zst
+  bytepair train --continue-from old.json --vocab-size 64000 --out new.json more.txt";
 
 pub(crate) const COMPLETIONS: &str = "\
 Examples:

@@ -15,6 +15,7 @@ mod peer;
 mod random;
 mod ratio;
 mod reduce;
+mod training;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -36,6 +37,8 @@ struct Arguments {
 enum Command {
     /// Compare our ids with those of tiktoken-rs, for every embedded encoding.
     Oracle(oracle::Arguments),
+    /// Compare what we learn with what the trainer of `tokenizers` learns, and have others read it.
+    Training(training::Arguments),
     /// Time ours and tiktoken-rs in turn, after comparing their ids.
     Ratio(ratio::Arguments),
     /// Time the last-token engine and the two other incremental encoders in turn.
@@ -71,6 +74,7 @@ struct DataFolder {
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Oracle(arguments) => oracle::run(&arguments),
+        Command::Training(arguments) => training::run(&arguments),
         Command::Ratio(arguments) => ratio::run(&arguments),
         Command::Incremental(arguments) => incremental::run(&arguments),
         Command::Eager(arguments) => eager::run(&arguments),

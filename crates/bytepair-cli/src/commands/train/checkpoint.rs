@@ -1,0 +1,285 @@
+//! What a training that is broken off goes on from.
+//!
+//! The folder holds `state.json`, which says what counts, and the files that it names: word counts,
+//! and the merges so far. A file is complete before the state names it, and the state is replaced as
+//! a whole; so whenever the process ends, the folder says something true.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use bpe_core::byte_level;
+use bpe_train::Training;
+use serde_json::{Value, json};
+
+use super::texts::Position;
+use crate::error::CliError;
+
+const VERSION: u64 = 1;
+const STATE: &str = "state.json";
+const MERGES: &str = "merges";
+
+/// So many times what the last checkpoint took passes at least before the next one, which keeps their
+/// cost at 1 %.
+const REST: u32 = 100;
+
+/// A pair of tokens.
+pub(super) type Merge = (Vec<u8>, Vec<u8>);
+
+/// The folder of a training under way.
+pub(super) struct Checkpoint {
+    folder: PathBuf,
+    interval: Duration,
+    /// What the training is, in all that its result depends on.
+    training: Value,
+    last: Instant,
+    cost: Duration,
+    number: u64,
+    phase: Phase,
+}
+
+/// How far the training was.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Phase {
+    /// At its beginning.
+    New,
+    /// Words were counted up to a place.
+    Counting(Position),
+    /// All were counted.
+    Merging,
+}
+
+impl Checkpoint {
+    /// Takes up what `folder` holds, if it holds anything.
+    pub(super) fn open(
+        folder: &Path,
+        interval: Duration,
+        training: Value,
+    ) -> Result<Self, CliError> {
+        fs::create_dir_all(folder).map_err(|error| cannot_write(folder, error))?;
+        let mut checkpoint = Self {
+            folder: folder.to_owned(),
+            interval,
+            training,
+            last: Instant::now(),
+            cost: Duration::ZERO,
+            number: 0,
+            phase: Phase::New,
+        };
+        let path = folder.join(STATE);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(checkpoint),
+            Err(error) => return Err(CliError::reading(&path.display().to_string(), error)),
+        };
+        let state: Value = serde_json::from_slice(&text).map_err(|error| checkpoint.no(&error))?;
+        if state["version"] != VERSION {
+            return Err(checkpoint.no(&"of another version"));
+        }
+        checkpoint.compare(&state["training"])?;
+        let number = |name: &str| {
+            let number = state[name].as_u64();
+            number.ok_or_else(|| checkpoint.no(&format!("no {name}")))
+        };
+        let phase = match state["phase"].as_str() {
+            Some("counting") => Phase::Counting(Position {
+                input: number("input")? as usize,
+                offset: number("offset")?,
+                blocks: number("blocks")?,
+            }),
+            Some("merging") => Phase::Merging,
+            _ => return Err(checkpoint.no(&"no phase")),
+        };
+        let number = number("number")?;
+        checkpoint.phase = phase;
+        checkpoint.number = number;
+        Ok(checkpoint)
+    }
+
+    /// How far the training was when it was broken off.
+    pub(super) fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// Whether it is time for the next one: always, at an interval of 0.
+    pub(super) fn is_due(&self) -> bool {
+        let rest = self.interval.max(self.cost * REST);
+        self.interval.is_zero() || self.last.elapsed() >= rest
+    }
+
+    /// The word counts of the state, and those of what is held out.
+    pub(super) fn counts(&self) -> Result<[BufReader<File>; 2], CliError> {
+        let open = |name: &str| {
+            let path = self.numbered(name);
+            let file = File::open(&path);
+            let file = file.map_err(|error| CliError::reading(&path.display().to_string(), error));
+            file.map(BufReader::new)
+        };
+        Ok([open("counts")?, open("held-out")?])
+    }
+
+    /// Saves the word counts up to `phase`, which `write` writes, and those of what is held out.
+    pub(super) fn save_counts(
+        &mut self,
+        phase: Phase,
+        mut write: impl FnMut(bool, &mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), CliError> {
+        let start = Instant::now();
+        let old = ["counts", "held-out"].map(|name| self.numbered(name));
+        self.number += 1;
+        for (name, is_held_out) in [("counts", false), ("held-out", true)] {
+            let path = self.numbered(name);
+            self.write_file(&path, |output| write(is_held_out, output))?;
+        }
+        // Those of an earlier training, which someone has taken the state of away.
+        if phase == Phase::Merging && self.phase != Phase::Merging {
+            let _ = fs::remove_file(self.folder.join(MERGES));
+        }
+        self.phase = phase;
+        self.save_state()?;
+        for path in old {
+            // Of no use any more; the first time there is none.
+            let _ = fs::remove_file(path);
+        }
+        self.note(start);
+        Ok(())
+    }
+
+    /// Saves the merges so far; `save_counts` has saved all words.
+    pub(super) fn save_merges(&mut self, training: &Training) -> Result<(), CliError> {
+        let start = Instant::now();
+        let new = self.folder.join("merges.new");
+        self.write_file(&new, |output| {
+            for merge in training.merges() {
+                let sides = [merge.left, merge.right].map(byte_level::encode);
+                writeln!(output, "{} {}", sides[0], sides[1])?;
+            }
+            Ok(())
+        })?;
+        let path = self.folder.join(MERGES);
+        fs::rename(&new, &path).map_err(|error| cannot_write(&path, error))?;
+        self.note(start);
+        Ok(())
+    }
+
+    /// The merges that were saved, none where none were.
+    pub(super) fn merges(&self) -> Result<Vec<Merge>, CliError> {
+        if self.phase != Phase::Merging {
+            return Ok(Vec::new());
+        }
+        let path = self.folder.join(MERGES);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(CliError::reading(&path.display().to_string(), error)),
+        };
+        let merges = text.lines().enumerate().map(|(index, line)| {
+            let pair = line.split_once(' ').and_then(|(left, right)| {
+                let sides = [left, right].map(|side| byte_level::decode(side).ok());
+                match sides {
+                    [Some(left), Some(right)] => Some((left, right)),
+                    _ => None,
+                }
+            });
+            pair.ok_or_else(|| self.no(&format!("{MERGES}, line {}: no merge", index + 1)))
+        });
+        merges.collect()
+    }
+
+    /// Removes what is saved: the training is done. Also what a process that was killed has left behind
+    /// between two states.
+    pub(super) fn clear(self) -> Result<(), CliError> {
+        // The state first: without it the others mean nothing.
+        let mut paths = vec![self.folder.join(STATE)];
+        let entries = fs::read_dir(&self.folder);
+        for entry in entries.map_err(|error| cannot_write(&self.folder, error))? {
+            let entry = entry.map_err(|error| cannot_write(&self.folder, error))?;
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let is_ours = ["state.new", MERGES, "merges.new"].contains(&&*name)
+                || name.starts_with("counts-")
+                || name.starts_with("held-out-");
+            if is_ours {
+                paths.push(entry.path());
+            }
+        }
+        for path in paths {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(cannot_write(&path, error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a state of another training.
+    fn compare(&self, saved: &Value) -> Result<(), CliError> {
+        let Some(training) = self.training.as_object() else {
+            return Ok(());
+        };
+        for (name, value) in training {
+            if saved[name] != *value {
+                let folder = self.folder.display();
+                return Err(CliError::Usage(format!(
+                    "--checkpoint: {folder} is of another training: its {name} is {}, not {value}",
+                    saved[name]
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn save_state(&self) -> Result<(), CliError> {
+        let mut state = json!({
+            "version": VERSION,
+            "training": self.training,
+            "number": self.number,
+            "phase": "merging",
+        });
+        if let Phase::Counting(position) = &self.phase {
+            state["phase"] = "counting".into();
+            state["input"] = position.input.into();
+            state["offset"] = position.offset.into();
+            state["blocks"] = position.blocks.into();
+        }
+        let new = self.folder.join("state.new");
+        self.write_file(&new, |output| write!(output, "{state}"))?;
+        let path = self.folder.join(STATE);
+        fs::rename(&new, &path).map_err(|error| cannot_write(&path, error))
+    }
+
+    /// Writes a file whose bytes are on the disk before this returns.
+    fn write_file(
+        &self,
+        path: &Path,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), CliError> {
+        let written = File::create(path).and_then(|file| {
+            let mut output = BufWriter::new(file);
+            write(&mut output)?;
+            output.into_inner()?.sync_data()
+        });
+        written.map_err(|error| cannot_write(path, error))
+    }
+
+    fn note(&mut self, start: Instant) {
+        self.cost = start.elapsed();
+        self.last = Instant::now();
+    }
+
+    fn numbered(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}-{}", self.number))
+    }
+
+    fn no(&self, what: &dyn std::fmt::Display) -> CliError {
+        let folder = self.folder.display();
+        CliError::Input(format!("{folder} holds no checkpoint: {what}"))
+    }
+}
+
+pub(super) fn cannot_write(path: &Path, error: io::Error) -> CliError {
+    CliError::Input(format!("cannot write {}: {error}", path.display()))
+}

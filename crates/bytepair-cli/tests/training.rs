@@ -1,0 +1,147 @@
+//! A training that is killed goes on where it was, to the same bytes.
+
+mod common;
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use common::{command, data, run};
+
+/// How often it is killed: a few times, or as often as `BYTEPAIR_KILLS` says.
+fn kills() -> u32 {
+    let kills = std::env::var("BYTEPAIR_KILLS").ok();
+    kills.map_or(4, |kills| kills.parse().expect("a number"))
+}
+
+fn is_empty(folder: &Path) -> bool {
+    let entries = std::fs::read_dir(folder);
+    entries.map_or(true, |mut entries| entries.next().is_none())
+}
+
+#[test]
+fn killed_at_random_moments_it_goes_on_to_the_same_bytes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let corpora = ["english", "chinese", "code", "mixed"];
+    let corpora = corpora.map(|name| data(&format!("corpora/{name}.txt")));
+    let common = [
+        "train",
+        "--vocab-size",
+        "340",
+        "--hold-out",
+        "7",
+        "--threads",
+        "2",
+    ];
+    let arguments = |out: &str, more: &[&str]| -> Vec<String> {
+        let mut all: Vec<String> = common.iter().map(|&text| text.to_owned()).collect();
+        all.extend(["--out".to_owned(), out.to_owned()]);
+        all.extend(more.iter().map(|&text| text.to_owned()));
+        // Each file several times: more moments to be killed at while counting.
+        for _ in 0..6 {
+            all.extend(corpora.iter().cloned());
+        }
+        all
+    };
+    let texts = |all: &[String]| -> Vec<String> { all.to_vec() };
+    let run_all = |all: Vec<String>| {
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        let done = run(&all, b"");
+        assert_eq!(done.status, 0, "{}", done.stderr);
+    };
+    let plain = path("plain.json");
+    run_all(texts(&arguments(&plain, &[])));
+    let expected = std::fs::read(&plain).expect("written");
+
+    let (saved, out) = (path("saved"), path("out.json"));
+    let with = ["--checkpoint", &saved, "--checkpoint-interval", "0"];
+    let all = arguments(&out, &with);
+    let start = Instant::now();
+    run_all(texts(&all));
+    let whole = start.elapsed();
+    assert!(std::fs::read(&out).expect("written") == expected);
+    assert!(is_empty(Path::new(&saved)), "it is done");
+
+    let mut state = u64::from(std::process::id());
+    let mut random = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f64 / (1_u64 << 24) as f64
+    };
+    let kills = kills();
+    let mut resumed = 0;
+    for number in 0..kills {
+        std::fs::remove_file(&out).expect("written");
+        // One in each part of the time, and then one more somewhere in what is left.
+        let share = (f64::from(number) + random()) / f64::from(kills);
+        for share in [share, random() * (1.0 - share)] {
+            let texts: Vec<&str> = all.iter().map(String::as_str).collect();
+            let mut child = command(&texts)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("the binary runs");
+            std::thread::sleep(whole.mul_f64(share).max(Duration::from_millis(1)));
+            child.kill().expect("kills");
+            child.wait().expect("ends");
+        }
+        resumed += u32::from(Path::new(&saved).join("state.json").exists());
+        run_all(texts(&all));
+        assert!(
+            std::fs::read(&out).expect("written") == expected,
+            "kill {number}"
+        );
+        assert!(is_empty(Path::new(&saved)), "it is done");
+    }
+    assert!(
+        resumed > 0,
+        "no kill came while there was something to go on with"
+    );
+}
+
+#[test]
+fn a_checkpoint_of_another_training_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let saved = folder.path().join("saved");
+    std::fs::create_dir(&saved).expect("a folder");
+    let saved = saved.display().to_string();
+    let out = folder.path().join("out.json").display().to_string();
+    let state = Path::new(&saved).join("state.json");
+    let arguments = ["train", "--checkpoint", &saved, "--out", &out];
+    for (text, message) in [
+        ("{}", "of another version"),
+        ("no JSON", "holds no checkpoint"),
+        (
+            r#"{"version": 1, "training": {"vocab_size": 5}}"#,
+            "of another training",
+        ),
+    ] {
+        std::fs::write(&state, text).expect("a file");
+        let done = run(&arguments, b"text");
+        assert_ne!(done.status, 0);
+        assert!(done.stderr.contains(message), "{}", done.stderr);
+    }
+}
+
+#[test]
+fn progress_is_said_on_standard_error_where_it_is_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out.json").display().to_string();
+    // Every merge waits for the disk, so this takes more than a second.
+    let saved = folder.path().join("saved").display().to_string();
+    let more = ["--checkpoint", &saved, "--checkpoint-interval", "0"];
+    let text = std::fs::read(data("corpora/english.txt")).expect("a corpus");
+    let all = ["train", "--vocab-size", "500", "--progress", "--out", &out];
+    let start = Instant::now();
+    let done = run(&[&all[..], &more].concat(), &text);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    if start.elapsed() > Duration::from_secs(4) {
+        assert!(done.stderr.contains("merging: "), "{}", done.stderr);
+        assert!(done.stderr.contains(" merges/s, "), "{}", done.stderr);
+    }
+    assert!(done.text().contains("bytes per token: "));
+    assert!(done.text().contains("longest tokens: "));
+    assert!(done.text().contains("least used tokens: "));
+}
