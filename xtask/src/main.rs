@@ -7,6 +7,7 @@ mod data;
 mod embed;
 mod peers;
 mod plot;
+mod stopwatch;
 mod verify;
 
 use std::process::ExitCode;

@@ -131,7 +131,7 @@ pub use logos::LogosLexer;
 pub use pattern::{Family, Pattern};
 #[cfg(feature = "reference")]
 pub use reference::{ReferenceLexer, StepLimit};
-pub use spanner::{Label, Span, Spanner};
+pub use spanner::{Label, Run, Span, Spanner};
 pub use special::SpecialMatcher;
 pub use stream::{StreamError, StreamEvent, StreamSpanner};
 pub use transcription::TranscribedLexer;

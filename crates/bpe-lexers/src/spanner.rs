@@ -35,6 +35,27 @@ pub enum Label {
     Special(usize),
 }
 
+/// Part of a text, for callers to whom words and gaps are one thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Run<'r> {
+    /// Spans that follow each other without a gap and are no special tokens.
+    Pieces {
+        /// The byte of the text from which `start` and `ends` count.
+        offset: usize,
+        /// Where the first piece starts.
+        start: usize,
+        /// Where each piece ends, ascending; the next one starts there.
+        ends: &'r [usize],
+    },
+    /// A special token, by its position in the list of the [`SpecialMatcher`].
+    Special {
+        /// The position.
+        index: usize,
+        /// The bytes of the text that it covers.
+        range: Range<usize>,
+    },
+}
+
 /// Cuts a text into labelled spans.
 ///
 /// 1. The special tokens are found over the whole text; what stands between them is lexed
@@ -70,6 +91,8 @@ pub struct Spanner {
     stages: Vec<Box<dyn Lexer>>,
     /// Scratch memory: the ends of pre-tokens that the last stage has found at once.
     ends: Vec<usize>,
+    /// Scratch memory: the ends of spans that several stages have found one by one.
+    collected: Vec<usize>,
 }
 
 impl Spanner {
@@ -78,6 +101,7 @@ impl Spanner {
         Self {
             stages,
             ends: Vec::new(),
+            collected: Vec::new(),
         }
     }
 
@@ -116,6 +140,159 @@ impl Spanner {
         }
         let last = text.get(from..).unwrap_or_default();
         between_specials(&mut self.stages, last, from, &mut self.ends, &mut visit)
+    }
+}
+
+impl Spanner {
+    /// Calls `visit` for each run of pieces and each special token of `text` in order, until it
+    /// breaks: the spans of [`Spanner::for_each_span`], words and gaps alike, many in a call.
+    ///
+    /// For callers to whom a word and a gap are one thing, and a call for each costs too much. Runs
+    /// are short at the start of a text and have some hundred pieces later.
+    ///
+    /// # Errors
+    ///
+    /// As [`Spanner::for_each_span`].
+    ///
+    /// ```
+    /// use bpe_lexers::{Engine, Pattern, Run, Spanner, SpecialMatcher};
+    /// use std::ops::ControlFlow;
+    ///
+    /// let mut spanner = Spanner::new(vec![Pattern::o200k().lexer(Engine::Auto)?]);
+    /// let specials = SpecialMatcher::new(["<|endoftext|>"])?;
+    /// let mut ends = Vec::new();
+    /// let flow: ControlFlow<()> = spanner.for_each_run(
+    ///     b"It's 2026.<|endoftext|>",
+    ///     &specials,
+    ///     |run| {
+    ///         match run {
+    ///             Run::Pieces { offset, ends: of_run, .. } => {
+    ///                 ends.extend(of_run.iter().map(|end| offset + end));
+    ///             }
+    ///             Run::Special { range, .. } => ends.push(range.end),
+    ///         }
+    ///         ControlFlow::Continue(())
+    ///     },
+    /// )?;
+    /// assert!(flow.is_continue());
+    /// assert_eq!(ends, [4, 5, 8, 9, 10, 23]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn for_each_run<B>(
+        &mut self,
+        text: &[u8],
+        specials: &SpecialMatcher,
+        mut visit: impl FnMut(Run<'_>) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>, LexError> {
+        let mut from = 0;
+        while let Some((index, special)) = specials.find(text, from) {
+            let before = text.get(from..special.start).unwrap_or_default();
+            let flow = self.runs_between(before, from, &mut visit)?;
+            if flow.is_break() {
+                return Ok(flow);
+            }
+            from = special.end;
+            let flow = visit(Run::Special {
+                index,
+                range: special,
+            });
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        let last = text.get(from..).unwrap_or_default();
+        self.runs_between(last, from, &mut visit)
+    }
+
+    /// The runs of text without special tokens, which starts at byte `offset` of the whole.
+    fn runs_between<B, V: FnMut(Run<'_>) -> ControlFlow<B>>(
+        &mut self,
+        bytes: &[u8],
+        offset: usize,
+        visit: &mut V,
+    ) -> Result<ControlFlow<B>, LexError> {
+        if let Ok(segment) = core::str::from_utf8(bytes) {
+            return self.runs_of(segment, offset, visit);
+        }
+        let mut start = offset;
+        for chunk in bytes.utf8_chunks() {
+            let flow = self.runs_of(chunk.valid(), start, visit)?;
+            if flow.is_break() {
+                return Ok(flow);
+            }
+            start += chunk.valid().len();
+            let invalid = chunk.invalid().len();
+            if invalid > 0 {
+                let flow = visit(Run::Pieces {
+                    offset: start,
+                    start: 0,
+                    ends: &[invalid],
+                });
+                if flow.is_break() {
+                    return Ok(flow);
+                }
+                start += invalid;
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// The runs of one segment.
+    fn runs_of<B, V: FnMut(Run<'_>) -> ControlFlow<B>>(
+        &mut self,
+        segment: &str,
+        offset: usize,
+        visit: &mut V,
+    ) -> Result<ControlFlow<B>, LexError> {
+        if segment.is_empty() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        if let [lexer] = &mut *self.stages {
+            return runs_of_one(&mut **lexer, segment, offset, &mut self.ends, visit);
+        }
+        // The spans of several stages come one by one: they are collected.
+        let mut collected = core::mem::take(&mut self.collected);
+        collected.clear();
+        let mut start = 0;
+        let flow = lex(
+            &mut self.stages,
+            segment,
+            0,
+            Label::Word,
+            &mut self.ends,
+            &mut |span: Span| {
+                collected.push(span.end);
+                if collected.len() < LARGEST_BATCH {
+                    return ControlFlow::Continue(());
+                }
+                let flow = visit(Run::Pieces {
+                    offset,
+                    start,
+                    ends: &collected,
+                });
+                collected.clear();
+                start = span.end;
+                flow
+            },
+        );
+        let flow = match flow {
+            Ok(ControlFlow::Break(value)) => Ok(ControlFlow::Break(value)),
+            // What was found before an error is visited, as `for_each_span` does.
+            found if !collected.is_empty() => {
+                let flow = visit(Run::Pieces {
+                    offset,
+                    start,
+                    ends: &collected,
+                });
+                match flow {
+                    ControlFlow::Break(value) => Ok(ControlFlow::Break(value)),
+                    ControlFlow::Continue(()) => found,
+                }
+            }
+            found => found,
+        };
+        self.collected = collected;
+        flow.map_err(|error| error.moved_by(offset))
     }
 }
 
@@ -284,6 +461,92 @@ fn lex_last<B, V: FnMut(Span) -> ControlFlow<B>>(
         position = found.end;
     }
     Ok(ControlFlow::Continue(()))
+}
+
+/// As [`lex_last`], run by run.
+fn runs_of_one<B, V: FnMut(Run<'_>) -> ControlFlow<B>>(
+    lexer: &mut dyn Lexer,
+    segment: &str,
+    offset: usize,
+    ends: &mut Vec<usize>,
+    visit: &mut V,
+) -> Result<ControlFlow<B>, LexError> {
+    let moved = |error: LexError| error.moved_by(offset);
+    let mut position = 0;
+    let mut limit = FIRST_BATCH;
+    while position < segment.len() {
+        ends.clear();
+        let beyond = lexer.pre_token_ends(segment, position, limit, ends);
+        limit = (2 * limit).min(LARGEST_BATCH);
+        let first = position;
+        // A lexer of a caller may return anything: what is right before its first fault counts.
+        let (right, fault) = right_ends(segment, position, ends);
+        position = right.last().copied().unwrap_or(position);
+        if !right.is_empty() {
+            let flow = visit(Run::Pieces {
+                offset,
+                start: first,
+                ends: right,
+            });
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        if let Some(error) = fault {
+            return Err(moved(error));
+        }
+        let found = match beyond.map_err(moved)? {
+            Some(found) => found,
+            None if position > first => continue,
+            None => segment.len()..segment.len(),
+        };
+        let (gap, word) = parts(segment, position, &found).map_err(moved)?;
+        let both = [position + gap.len(), found.end];
+        let used = match (gap.is_empty(), word.is_empty()) {
+            (false, false) => &both[..],
+            (false, true) => &both[..1],
+            (true, false) => &both[1..],
+            (true, true) => &[],
+        };
+        if !used.is_empty() {
+            let flow = visit(Run::Pieces {
+                offset,
+                start: position,
+                ends: used,
+            });
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        position = found.end;
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+/// The ends up to the first that is none, and what is wrong with that.
+fn right_ends<'e>(
+    segment: &str,
+    position: usize,
+    ends: &'e [usize],
+) -> (&'e [usize], Option<LexError>) {
+    let mut before = position;
+    let mut right = true;
+    for &end in ends {
+        right &= end > before && segment.is_char_boundary(end);
+        before = end;
+    }
+    if right {
+        return (ends, None);
+    }
+    let mut before = position;
+    for (index, &end) in ends.iter().enumerate() {
+        match parts(segment, before, &(before..end)) {
+            Ok((_, word)) if !word.is_empty() => {}
+            found => return (&ends[..index], found.err()),
+        }
+        before = end;
+    }
+    (ends, None)
 }
 
 /// How many pre-tokens the spanner asks a lexer for, at first and at most.

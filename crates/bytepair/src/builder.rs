@@ -7,9 +7,10 @@ use bpe_lexers::{Engine, Lexer, Pattern, Spanner};
 
 use crate::error::LoadError;
 use crate::parallel::ParallelParts;
+use crate::pieces::PieceEncoder;
 use crate::pool::{Engines, Pool};
 use crate::specials::{Policy, SpecialKind, SpecialTable, SpecialToken, Specials};
-use crate::tokenizer::{Inner, PieceLookup, Tokenizer};
+use crate::tokenizer::{Inner, Tokenizer};
 
 /// Patterns in sequence at most: each is a level of recursion for every span.
 pub(crate) const MOST_STAGES: usize = 32;
@@ -17,6 +18,9 @@ pub(crate) const MOST_STAGES: usize = 32;
 /// Bytes a token where nothing is known of the vocabulary: low, so that an estimate of the number of
 /// tokens is rather too high.
 const BYTES_PER_TOKEN: f32 = 3.0;
+
+/// What a thread has for the caches of the fast path: 2 MiB for short pieces, 1 MiB for longer ones.
+const CACHE_BYTES: usize = 3 << 20;
 
 /// Makes a [`Tokenizer`] from a dictionary, patterns, special tokens and engines.
 ///
@@ -38,13 +42,13 @@ pub struct TokenizerBuilder {
     patterns: Vec<Pattern>,
     engine: Engine,
     lexers: Lexers,
-    algorithm: Algorithm,
-    encoder: Option<Encoder>,
+    encoder: Encoder,
     specials: Vec<SpecialToken>,
     policy: Specials,
     bytes_per_token: f32,
     /// Whether the encoder is the caller's own: nothing is known of it.
     own_encoder: bool,
+    cache_bytes: usize,
 }
 
 /// Where the lexers come from.
@@ -58,12 +62,22 @@ enum Lexers {
     Custom(Vec<Box<dyn Lexer>>),
 }
 
-/// A cloneable prototype of an encoder.
-struct Encoder(Box<dyn SpanEncoder>);
+/// Where the encoder comes from.
+enum Encoder {
+    /// The fast path.
+    Default,
+    Chosen(Algorithm),
+    /// A prototype: the caller's own, or that of a tokenizer.
+    Custom(Box<dyn SpanEncoder>),
+}
 
 impl Clone for Encoder {
     fn clone(&self) -> Self {
-        Self(self.0.clone_box())
+        match self {
+            Self::Default => Self::Default,
+            Self::Chosen(algorithm) => Self::Chosen(*algorithm),
+            Self::Custom(encoder) => Self::Custom(encoder.clone_box()),
+        }
     }
 }
 
@@ -84,12 +98,12 @@ impl TokenizerBuilder {
             patterns: Vec::new(),
             engine: Engine::Auto,
             lexers: Lexers::Patterns,
-            algorithm: Algorithm::default(),
-            encoder: None,
+            encoder: Encoder::Default,
             specials: Vec::new(),
             policy: Specials::AsText,
             bytes_per_token: BYTES_PER_TOKEN,
             own_encoder: false,
+            cache_bytes: CACHE_BYTES,
         }
     }
 
@@ -104,12 +118,15 @@ impl TokenizerBuilder {
                 true => Lexers::Made(inner.lexers.clone()),
                 false => Lexers::Custom(inner.lexers.clone()),
             },
-            algorithm: Algorithm::default(),
-            encoder: Some(Encoder(inner.pool.prototype().encoder.clone_box())),
+            encoder: match inner.pool.prototype().pieces.chosen() {
+                Some(encoder) => Encoder::Custom(encoder.clone_box()),
+                None => Encoder::Default,
+            },
             specials: inner.specials.tokens().to_vec(),
             policy: tokenizer.policy.specials.clone(),
             bytes_per_token: inner.bytes_per_token,
             own_encoder: inner.parallel.own_encoder,
+            cache_bytes: inner.cache_bytes,
         }
     }
 
@@ -142,19 +159,19 @@ impl TokenizerBuilder {
         self
     }
 
-    /// Chooses the span encoder. By default [`Algorithm::PriorityMerge`], which takes every
-    /// dictionary.
+    /// Chooses the span encoder, which then merges every piece that is no token. By default pieces go
+    /// the fast path: a thread keeps the tokens of pieces that it has seen, in a cache of fixed size, and
+    /// merges what is not there with [`Algorithm::PriorityMerge`]'s bound. The tokens are the same.
     pub fn encoder(mut self, algorithm: Algorithm) -> Self {
-        self.algorithm = algorithm;
-        self.encoder = None;
         self.own_encoder = false;
+        self.encoder = Encoder::Chosen(algorithm);
         self
     }
 
     /// Takes a span encoder of the caller's own.
     pub fn custom_encoder(mut self, encoder: Box<dyn SpanEncoder>) -> Self {
-        self.encoder = Some(Encoder(encoder));
         self.own_encoder = true;
+        self.encoder = Encoder::Custom(encoder);
         self
     }
 
@@ -195,6 +212,14 @@ impl TokenizerBuilder {
         self
     }
 
+    /// Says how many bytes each thread has for the tokens of pieces that it has seen, on the fast path:
+    /// 3 MiB by default, rounded down to two thirds and one third that are powers of two. Less memory is
+    /// slower, never wrong. Not the memory of the vocabulary, which all threads share.
+    pub fn cache_bytes(mut self, bytes: usize) -> Self {
+        self.cache_bytes = bytes;
+        self
+    }
+
     /// The tokenizer.
     ///
     /// # Errors
@@ -227,33 +252,38 @@ impl TokenizerBuilder {
                 format_args!("more than {MOST_STAGES} patterns in sequence"),
             ));
         }
-        let encoder = match self.encoder {
-            Some(Encoder(encoder)) => encoder,
-            None => self.algorithm.encoder(&self.canonical).map_err(|error| {
-                let name = self.algorithm.name();
-                match self.canonical.properize() {
-                    Err(cycles) if error.is_improper() => LoadError::caused(name, cycles),
-                    _ => LoadError::caused(name, error),
-                }
-            })?,
+        let chosen = match self.encoder {
+            Encoder::Default => None,
+            Encoder::Custom(encoder) => Some(encoder),
+            Encoder::Chosen(algorithm) => {
+                let encoder = algorithm.encoder(&self.canonical).map_err(|error| {
+                    let name = algorithm.name();
+                    match self.canonical.properize() {
+                        Err(cycles) if error.is_improper() => LoadError::caused(name, cycles),
+                        _ => LoadError::caused(name, error),
+                    }
+                })?;
+                Some(encoder)
+            }
         };
         let specials = SpecialTable::new(self.specials, self.canonical.vocabulary())?;
         let policy = Policy::new(self.policy, &specials)?;
         let pool = Pool::new(Engines {
             spanner: Spanner::new(lexers.clone()),
-            encoder,
+            pieces: PieceEncoder::new(&self.canonical, chosen, self.cache_bytes),
             tokens: Vec::new(),
+            counts: Vec::new(),
         });
         Ok(Tokenizer {
             inner: Arc::new(Inner {
                 name: self.name,
-                piece_lookup: PieceLookup::of(&self.canonical),
                 canonical: self.canonical,
                 specials,
                 patterns: self.patterns,
                 lexers,
                 pool,
                 bytes_per_token: self.bytes_per_token,
+                cache_bytes: self.cache_bytes,
                 stream: OnceLock::new(),
                 #[cfg(feature = "dfa")]
                 pairs: OnceLock::new(),

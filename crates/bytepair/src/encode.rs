@@ -1,14 +1,15 @@
-//! Encoding: the loop over spans, and the calls around it.
+//! Encoding: the loop over runs of pieces, and the calls around it.
 
 use std::ops::{ControlFlow, Range};
 
-use bpe_core::{SpanEncoder, TokenId};
-use bpe_lexers::Label;
+use bpe_core::TokenId;
+use bpe_lexers::Run;
 
 use crate::error::EncodeError;
 use crate::offsets::Encoding;
+use crate::pieces::Pieces;
 use crate::pool::Engines;
-use crate::tokenizer::{PieceLookup, Tokenizer};
+use crate::tokenizer::Tokenizer;
 use crate::worker::Worker;
 
 impl Tokenizer {
@@ -69,8 +70,8 @@ impl Tokenizer {
         let mut ids = Vec::with_capacity(self.expected_tokens(text.len()));
         let mut byte_ranges = Vec::with_capacity(ids.capacity());
         self.inner.pool.with(|engines| {
-            self.for_each_piece(engines, text, &mut ids, |ids, first, piece| {
-                self.append_ranges(&ids[first..], text, piece, &mut byte_ranges);
+            self.for_each_run(engines, text, &mut ids, true, |ids, first, run| {
+                self.append_ranges(&ids[first..], text, run, &mut byte_ranges);
                 ControlFlow::Continue(())
             })
         })?;
@@ -87,8 +88,8 @@ impl Tokenizer {
         pool.with(|engines| self.count_with(engines, text.as_ref()))
     }
 
-    /// The number of tokens of `text` if it is at most `limit`, else `None`. Stops at the pre-token
-    /// that goes beyond the limit: of a long text the rest is looked at only for UTF-8 and special
+    /// The number of tokens of `text` if it is at most `limit`, else `None`. Stops some hundred
+    /// pre-tokens beyond the limit at most: of a long text the rest is looked at only for UTF-8 and special
     /// tokens, at the speed of a search. O(bytes).
     ///
     /// # Errors
@@ -103,7 +104,8 @@ impl Tokenizer {
             let mut tokens = std::mem::take(&mut engines.tokens);
             tokens.clear();
             let mut count = 0;
-            let counted = self.for_each_piece(engines, text.as_ref(), &mut tokens, |ids, _, _| {
+            let text = text.as_ref();
+            let counted = self.for_each_run(engines, text, &mut tokens, false, |ids, _, _| {
                 count += ids.len();
                 ids.clear();
                 match count > limit {
@@ -191,7 +193,8 @@ impl Tokenizer {
         ids: &mut Vec<TokenId>,
     ) -> Result<(), EncodeError> {
         let start = ids.len();
-        let encoded = self.for_each_piece(engines, text, ids, |_, _, _| ControlFlow::Continue(()));
+        let go_on = |_: &mut Vec<TokenId>, _, _: EncodedRun<'_>| ControlFlow::Continue(());
+        let encoded = self.for_each_run(engines, text, ids, false, go_on);
         if encoded.is_err() {
             ids.truncate(start);
         }
@@ -206,7 +209,7 @@ impl Tokenizer {
         let mut tokens = std::mem::take(&mut engines.tokens);
         tokens.clear();
         let mut count = 0;
-        let counted = self.for_each_piece(engines, text, &mut tokens, |ids, _, _| {
+        let counted = self.for_each_run(engines, text, &mut tokens, false, |ids, _, _| {
             count += ids.len();
             ids.clear();
             ControlFlow::Continue(())
@@ -215,42 +218,67 @@ impl Tokenizer {
         counted.map(|()| count)
     }
 
-    /// Appends the tokens of each span to `ids`, and calls `after` behind each, with the number of
-    /// tokens before it and where the span stands, until it breaks. This is the one place where
-    /// spans become tokens.
-    fn for_each_piece(
+    /// Appends the tokens of each run to `ids`, and calls `after` behind each, with the number of
+    /// tokens before it, until it breaks. The run has the numbers of tokens if `counted`.
+    fn for_each_run(
         &self,
         engines: &mut Engines,
         text: &[u8],
         ids: &mut Vec<TokenId>,
-        mut after: impl FnMut(&mut Vec<TokenId>, usize, Range<usize>) -> ControlFlow<()>,
+        counted: bool,
+        mut after: impl FnMut(&mut Vec<TokenId>, usize, EncodedRun<'_>) -> ControlFlow<()>,
     ) -> Result<(), EncodeError> {
         let Engines {
-            spanner, encoder, ..
+            spanner,
+            pieces: encoder,
+            counts,
+            ..
         } = engines;
         let policy = &*self.policy;
-        let flow = spanner.for_each_span(text, &policy.matcher, |span| {
+        let flow = spanner.for_each_run(text, &policy.matcher, |run| {
             let first = ids.len();
-            let piece = &text[span.range()];
-            match span.label {
-                Label::Special(number) => {
-                    let special = policy.matched[number];
+            counts.clear();
+            let (pieces, error) = match run {
+                Run::Special { index, range } => {
+                    let special = policy.matched[index];
                     if special.forbidden {
                         let text = &self.inner.specials.tokens()[special.token].text;
-                        let error = EncodeError::forbidden(text, special.id, span.start);
+                        let error = EncodeError::forbidden(text, special.id, range.start);
                         return ControlFlow::Break(Some(error));
                     }
                     ids.push(special.id);
+                    counts.push(1);
+                    let pieces = Pieces {
+                        offset: range.start,
+                        start: 0,
+                        ends: &[range.len()],
+                    };
+                    let run = EncodedRun { pieces, counts };
+                    return flow_of(after(ids, first, run));
                 }
-                Label::Word | Label::Gap => {
-                    if let Err(error) = self.encode_piece(&mut **encoder, piece, ids) {
-                        return ControlFlow::Break(Some(error.shifted(span.start).into()));
+                Run::Pieces {
+                    offset,
+                    start,
+                    ends,
+                } => {
+                    let pieces = Pieces {
+                        offset,
+                        start,
+                        ends,
+                    };
+                    let counts = counted.then_some(&mut *counts);
+                    match encoder.encode(text, pieces, ids, counts) {
+                        Ok(()) => (pieces, None),
+                        Err((encoded, error)) => {
+                            let ends = ends.get(..encoded).unwrap_or_default();
+                            (Pieces { ends, ..pieces }, Some(error.shifted(offset)))
+                        }
                     }
                 }
-            }
-            match after(ids, first, span.range()) {
-                ControlFlow::Continue(()) => ControlFlow::Continue(()),
-                ControlFlow::Break(()) => ControlFlow::Break(None),
+            };
+            match (after(ids, first, EncodedRun { pieces, counts }), error) {
+                (ControlFlow::Continue(()), Some(error)) => ControlFlow::Break(Some(error.into())),
+                (flow, _) => flow_of(flow),
             }
         })?;
         match flow {
@@ -265,8 +293,8 @@ impl Tokenizer {
         let mut byte_ranges = Vec::new();
         if limit > 0 {
             self.inner.pool.with(|engines| {
-                self.for_each_piece(engines, text, &mut ids, |ids, first, piece| {
-                    self.append_ranges(&ids[first..], text, piece, &mut byte_ranges);
+                self.for_each_run(engines, text, &mut ids, true, |ids, first, run| {
+                    self.append_ranges(&ids[first..], text, run, &mut byte_ranges);
                     match ids.len() >= limit {
                         true => ControlFlow::Break(()),
                         false => ControlFlow::Continue(()),
@@ -280,7 +308,7 @@ impl Tokenizer {
     }
 
     /// Appends the tokens of the pieces that stand side by side in `text`: the first begins at byte
-    /// `start`, each ends at one of `ends`. Calls `after` behind each as [`Tokenizer::for_each_piece`].
+    /// `start`, each ends at one of `ends`. To `ranges`, if there are any, the range of each token.
     pub(crate) fn encode_pieces(
         &self,
         engines: &mut Engines,
@@ -288,44 +316,65 @@ impl Tokenizer {
         start: usize,
         ends: &[usize],
         ids: &mut Vec<TokenId>,
-        mut after: impl FnMut(&mut Vec<TokenId>, usize, Range<usize>),
+        ranges: Option<&mut Vec<Range<usize>>>,
     ) -> Result<(), EncodeError> {
-        let mut start = start;
-        for &end in ends {
-            let first = ids.len();
-            let piece = text.get(start..end).unwrap_or_default();
-            self.encode_piece(&mut *engines.encoder, piece, ids)
-                .map_err(|error| error.shifted(start))?;
-            after(ids, first, start..end);
-            start = end;
+        let pieces = Pieces {
+            offset: 0,
+            start,
+            ends,
+        };
+        let Engines {
+            pieces: encoder,
+            counts,
+            ..
+        } = engines;
+        let first = ids.len();
+        counts.clear();
+        let wanted = ranges.is_some().then_some(&mut *counts);
+        let encoded = encoder.encode(text, pieces, ids, wanted);
+        encoded.map_err(|(_, error)| error)?;
+        if let Some(ranges) = ranges {
+            self.append_ranges(&ids[first..], text, EncodedRun { pieces, counts }, ranges);
         }
         Ok(())
     }
 
-    /// Appends the tokens of one piece.
-    fn encode_piece(
+    /// Appends the range of each of the tokens of one run.
+    fn append_ranges(
         &self,
-        encoder: &mut dyn SpanEncoder,
-        piece: &[u8],
-        ids: &mut Vec<TokenId>,
-    ) -> Result<(), bpe_core::EncodeError> {
-        let vocabulary = self.vocabulary();
-        let whole = match piece.len() <= vocabulary.longest_token() {
-            true => vocabulary.id_of(piece),
-            false => None,
-        };
-        match whole {
-            Some(id) if self.inner.piece_lookup == PieceLookup::Always || self.is_reachable(id) => {
-                ids.push(id);
-                Ok(())
+        ids: &[TokenId],
+        text: &[u8],
+        run: EncodedRun<'_>,
+        ranges: &mut Vec<Range<usize>>,
+    ) {
+        ranges.reserve(ids.len());
+        let Pieces {
+            offset,
+            start,
+            ends,
+        } = run.pieces;
+        let mut start = offset + start;
+        let mut ids = ids;
+        for (&end, &count) in ends.iter().zip(run.counts) {
+            let end = offset + end;
+            match ids.split_at_checked(count as usize) {
+                Some((&[_], rest)) => {
+                    ranges.push(start..end);
+                    ids = rest;
+                }
+                Some((several, rest)) => {
+                    self.append_ranges_of_piece(several, text, start..end, ranges);
+                    ids = rest;
+                }
+                None => {}
             }
-            _ => encoder.encode_span(piece, ids),
+            start = end;
         }
     }
 
-    /// Appends the range of each of the tokens of one span. A token covers as many bytes as it has,
+    /// Appends the range of each of the tokens of one piece. A token covers as many bytes as it has,
     /// but for the unknown token, which covers what is no token, and for special tokens.
-    pub(crate) fn append_ranges(
+    pub(crate) fn append_ranges_of_piece(
         &self,
         ids: &[TokenId],
         text: &[u8],
@@ -378,6 +427,20 @@ impl Tokenizer {
             }
         }
         len
+    }
+}
+
+/// Pieces that have become tokens.
+struct EncodedRun<'r> {
+    pieces: Pieces<'r>,
+    /// Of each piece the number of its tokens, where that was asked for.
+    counts: &'r [u32],
+}
+
+fn flow_of<B>(flow: ControlFlow<()>) -> ControlFlow<Option<B>> {
+    match flow {
+        ControlFlow::Continue(()) => ControlFlow::Continue(()),
+        ControlFlow::Break(()) => ControlFlow::Break(None),
     }
 }
 

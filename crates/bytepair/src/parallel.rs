@@ -508,26 +508,21 @@ impl bpe_parallel::Tokenize for Tokenizer {
             Wanted::Count => {
                 let mut some = std::mem::take(&mut engines.tokens);
                 some.clear();
-                let counted =
-                    self.encode_pieces(engines, text, start, ends, &mut some, |ids, _, _| {
-                        *count += ids.len();
-                        ids.clear();
-                    });
+                let counted = self.encode_pieces(engines, text, start, ends, &mut some, None);
+                *count += some.len();
                 engines.tokens = some;
                 counted
             }
             Wanted::Ids => {
                 let before = ids.len();
-                self.encode_pieces(engines, text, start, ends, ids, |_, _, _| {})?;
+                self.encode_pieces(engines, text, start, ends, ids, None)?;
                 *count += ids.len() - before;
                 Ok(())
             }
             Wanted::Ends => {
                 let before = ids.len();
                 let mut ranges = Vec::new();
-                self.encode_pieces(engines, text, start, ends, ids, |ids, first, piece| {
-                    self.append_ranges(&ids[first..], text, piece, &mut ranges);
-                })?;
+                self.encode_pieces(engines, text, start, ends, ids, Some(&mut ranges))?;
                 *count += ids.len() - before;
                 token_ends.extend(ranges.iter().map(|range| range.end));
                 Ok(())
@@ -537,7 +532,7 @@ impl bpe_parallel::Tokenize for Tokenizer {
 
     fn merge(&self, part: &[u8], ids: &mut Vec<TokenId>) -> Result<(), EncodeError> {
         let pool = &self.inner.pool;
-        Ok(pool.with(|engines| engines.encoder.encode_span(part, ids))?)
+        Ok(pool.with(|engines| engines.pieces.encode_span(part, ids))?)
     }
 
     fn token_len(&self, id: TokenId) -> Option<usize> {
@@ -546,7 +541,7 @@ impl bpe_parallel::Tokenize for Tokenizer {
 
     fn ends_of(&self, piece: &[u8], ids: &[TokenId], ends: &mut Vec<usize>) {
         let mut ranges = Vec::new();
-        self.append_ranges(ids, piece, 0..piece.len(), &mut ranges);
+        self.append_ranges_of_piece(ids, piece, 0..piece.len(), &mut ranges);
         ends.extend(ranges.iter().map(|range| range.end));
     }
 

@@ -6,15 +6,19 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use bpe_core::{SpanEncoder, TokenId};
+use bpe_core::TokenId;
 use bpe_lexers::Spanner;
+
+use crate::pieces::PieceEncoder;
 
 /// What changes while one thread encodes: the scratch memory of lexers and encoder.
 pub(crate) struct Engines {
     pub(crate) spanner: Spanner,
-    pub(crate) encoder: Box<dyn SpanEncoder>,
-    /// Tokens of one span, for calls that only count.
+    pub(crate) pieces: PieceEncoder,
+    /// Tokens of one run, for calls that only count.
     pub(crate) tokens: Vec<TokenId>,
+    /// Numbers of tokens of the pieces of one run.
+    pub(crate) counts: Vec<u32>,
 }
 
 impl Engines {
@@ -22,8 +26,9 @@ impl Engines {
     pub(crate) fn duplicate(&self) -> Self {
         Self {
             spanner: self.spanner.clone(),
-            encoder: self.encoder.clone_box(),
+            pieces: self.pieces.duplicate(),
             tokens: Vec::new(),
+            counts: Vec::new(),
         }
     }
 }

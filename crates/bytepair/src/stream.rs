@@ -448,7 +448,7 @@ impl Reading {
     fn new(tokenizer: &Tokenizer, parts: &StreamParts) -> Self {
         Self {
             eager: parts.engine.as_ref().map(EagerEncoder::new),
-            encoder: tokenizer.inner.pool.prototype().encoder.clone_box(),
+            encoder: tokenizer.inner.pool.prototype().pieces.span_encoder(),
             kept: Vec::new(),
             may_be_unreachable: false,
             start: 0,

@@ -50,33 +50,14 @@ pub(crate) struct Inner {
     pub(crate) pool: Pool,
     /// Bytes a token on text of this vocabulary's kind, for the capacity of output vectors.
     pub(crate) bytes_per_token: f32,
-    pub(crate) piece_lookup: PieceLookup,
+    /// What each thread has for the caches of the fast path.
+    pub(crate) cache_bytes: usize,
     /// What streams share, made for the first of them.
     pub(crate) stream: OnceLock<Result<Arc<StreamParts>, StreamError>>,
     /// Which pairs of tokens are valid, made for the first validator; none of an improper dictionary.
     #[cfg(feature = "dfa")]
     pub(crate) pairs: OnceLock<Option<Arc<bpe_dfa::PairRelation>>>,
     pub(crate) parallel: ParallelParts,
-}
-
-/// When a piece that is a token becomes that token at once. For a token that merging its own bytes
-/// gives, merging would end there too, so the look-up saves time and changes nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PieceLookup {
-    /// Always: whole-piece look-up is on, or every token is reachable.
-    Always,
-    /// Only for tokens that merging gives.
-    Reachable,
-}
-
-impl PieceLookup {
-    pub(crate) fn of(canonical: &CanonicalForm) -> Self {
-        if canonical.whole_piece_lookup() || canonical.unreachable_tokens().next().is_none() {
-            Self::Always
-        } else {
-            Self::Reachable
-        }
-    }
 }
 
 impl Tokenizer {
@@ -245,9 +226,9 @@ impl Tokenizer {
         DecodeStream::after(self.clone(), prompt)
     }
 
-    /// Drops the scratch memory of threads that are not encoding now. It grows with the longest
-    /// pre-token a thread has seen, by some 30 bytes a byte, and to some 8 MB in the lexer of a known
-    /// pattern.
+    /// Drops the scratch memory of threads that are not encoding now, and what they remember of pieces
+    /// (3 MiB a thread; `TokenizerBuilder::cache_bytes`). The rest grows with the longest pre-token a thread
+    /// has seen, by some 30 bytes a byte, and to some 8 MB in the lexer of a pattern on automata.
     pub fn clear_scratch(&self) {
         self.inner.pool.clear();
     }

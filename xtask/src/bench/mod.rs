@@ -4,6 +4,7 @@ mod bytes_per_token;
 mod corpora;
 mod dfa;
 mod divan_text;
+mod fast;
 mod lexers;
 mod load;
 mod matrix;
@@ -66,6 +67,8 @@ enum Command {
     Lexers(lexers::Arguments),
     /// Token automata over o200k_base: pair queries, validation, masks, equivalence, the lazy transducer.
     Dfa(dfa::Arguments),
+    /// The fast path beside the plain one: cold, half warm, warm, short texts, worst inputs.
+    Fast(fast::Arguments),
     /// The worst inputs with the default engines; fails beyond 2 seconds.
     Worst(worst::Arguments),
 }
@@ -95,6 +98,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Command::Lexers(arguments) => lexers::run(arguments),
         Command::Parallel(arguments) => parallel::run(arguments),
         Command::Dfa(arguments) => dfa::run(arguments),
+        Command::Fast(arguments) => fast::run(arguments),
         Command::Worst(arguments) => worst::run(arguments),
     };
     match done {

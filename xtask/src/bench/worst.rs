@@ -65,7 +65,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Error> {
 }
 
 /// Texts of 1 MB or a little more.
-fn inputs() -> Result<Vec<(&'static str, String)>, Error> {
+pub(super) fn inputs() -> Result<Vec<(&'static str, String)>, Error> {
     let mut random = Random(1);
     let mut from = |alphabet: &str| {
         let characters: Vec<char> = alphabet.chars().collect();

@@ -14,6 +14,7 @@ pub(crate) mod dfa;
 mod eager;
 mod engines;
 mod fast_lexers;
+mod fast_path;
 mod last_token;
 mod lexers;
 mod loaders;
@@ -88,6 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     engines::check(&mut claims);
     lexers::check(&mut claims);
     fast_lexers::check(&mut claims);
+    fast_path::check(&mut claims);
     cuts::check(&mut claims);
     parallel::check(&mut claims);
     analysis::check(&mut claims);

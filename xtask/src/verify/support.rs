@@ -5,7 +5,6 @@ use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
 use bpe_lexers::{Engine, Pattern, Spanner, SpecialMatcher};
 use bytepair::{TokenId, Tokenizer};
@@ -176,37 +175,6 @@ pub(super) fn spanner(pattern: &Pattern, engine: Engine) -> Result<Spanner, Stri
 pub(super) fn pattern_of(tokenizer: &Tokenizer) -> Result<&Pattern, String> {
     let pattern = tokenizer.patterns().first();
     pattern.ok_or_else(|| format!("{} has no pattern", name_of(tokenizer)))
-}
-
-/// Measures the time that this thread ran: on Linux without the time it waited for a core, so that
-/// other work on the machine counts less.
-pub(super) struct Stopwatch {
-    start: Instant,
-    waited: u64,
-}
-
-impl Stopwatch {
-    pub(super) fn start() -> Self {
-        // The clock is read first here and last below, so that no wait counts that it does not.
-        let start = Instant::now();
-        Self {
-            start,
-            waited: waited(),
-        }
-    }
-
-    pub(super) fn seconds(&self) -> f64 {
-        let waited = waited().saturating_sub(self.waited) as f64 / 1e9;
-        let wall = self.start.elapsed().as_secs_f64();
-        (wall - waited).max(0.0)
-    }
-}
-
-/// Nanoseconds that this thread was ready to run and did not; 0 where that is not known.
-fn waited() -> u64 {
-    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let waited = statistics.split_whitespace().nth(1);
-    waited.and_then(|waited| waited.parse().ok()).unwrap_or(0)
 }
 
 /// Where the spans of a text stand.

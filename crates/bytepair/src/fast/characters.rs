@@ -1,0 +1,253 @@
+//! Merging that starts from whole characters: where that gives the same tokens.
+//!
+//! A character that is a token is made of its bytes by merges among these. In a proper dictionary
+//! merging may start from the whole character, unless some merge can join a part of it with bytes of
+//! a neighbour. Call a rule *crossing* if the place where its sides meet is a boundary of
+//! characters, and one of the sides begins or ends inside a character. A boundary between two
+//! characters is *safe* if no crossing rule can meet there: if none has a left side that can stand
+//! before it and a right side that can stand behind it.
+//!
+//! At a safe boundary both sides of whatever merges across it are whole characters at their outer
+//! ends too. So of a character between two safe boundaries, the first merge that takes one of its
+//! bytes together with others takes all of them as one token, and they have become that token by
+//! merging among themselves. In a proper dictionary the rules that make a character come before all
+//! rules that use it; so applying them first, in each such character, changes nothing.
+//!
+//! Characters beside a boundary that is not safe start as bytes, and so do characters that are no
+//! token, or more than two units of UTF-16.
+//!
+//! For each character there are two sets of rules as bits: those whose left side can end with it, and
+//! those whose right side can begin with it. o200k_base has a few hundred crossing rules, so some share
+//! a bit; that makes safe boundaries rarer, and nothing else.
+
+use std::collections::HashMap;
+
+use bpe_core::{Atoms, CanonicalForm, TokenId, TokenOrigin};
+
+/// What is known of a character, in 32 bits: its token, and the number of its class.
+const TOKEN_BITS: u32 = 20;
+const TOKEN_MASK: u32 = (1 << TOKEN_BITS) - 1;
+/// The class of characters that start as bytes.
+const BYTES: u32 = 0;
+
+/// The characters from which merging may start.
+pub(super) struct Characters {
+    /// Of each character below U+10000, its token and its class.
+    entries: Vec<u32>,
+    /// Of each class, the crossing rules whose left side can end with it, and whose right side can
+    /// begin with it.
+    classes: Vec<Crossing>,
+    bytes: [TokenId; 256],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct Crossing {
+    left: u32,
+    right: u32,
+}
+
+impl Characters {
+    /// The characters of `canonical`. `None` where the argument does not hold: an improper dictionary,
+    /// one over other atoms, or one that lacks a byte.
+    pub(super) fn new(canonical: &CanonicalForm) -> Option<Self> {
+        let vocabulary = canonical.vocabulary();
+        let fits = vocabulary.max_id()? <= TOKEN_MASK;
+        if !canonical.is_proper() || canonical.atoms() != Atoms::Bytes || !fits {
+            return None;
+        }
+        let mut bytes = [0; 256];
+        for (value, id) in (0..=255_u8).zip(&mut bytes) {
+            let token = vocabulary.id_of(&[value])?;
+            if canonical.origin(token) != Some(TokenOrigin::Atom) {
+                return None;
+            }
+            *id = token;
+        }
+        let sides = Sides::new(canonical);
+        let mut entries = vec![0; 1 << 16];
+        let mut classes = vec![Crossing {
+            left: u32::MAX,
+            right: u32::MAX,
+        }];
+        let mut numbers = HashMap::new();
+        for (id, token) in vocabulary.iter() {
+            let Some(character) = only_character(token) else {
+                continue;
+            };
+            // A fallback token can have the same bytes as another.
+            let is_made = !matches!(canonical.origin(id), None | Some(TokenOrigin::Unreachable))
+                && vocabulary.id_of(token) == Some(id);
+            let Some(entry) = entries.get_mut(character as usize).filter(|_| is_made) else {
+                continue;
+            };
+            let crossing = sides.of_character(token);
+            let class = *numbers.entry(crossing).or_insert_with(|| {
+                classes.push(crossing);
+                classes.len() as u32 - 1
+            });
+            if class < 1 << (32 - TOKEN_BITS) {
+                *entry = id | class << TOKEN_BITS;
+            }
+        }
+        Some(Self {
+            entries,
+            classes,
+            bytes,
+        })
+    }
+
+    /// Fills `units` with what merging `piece` starts from, and returns how many these are; `None`
+    /// where there is not enough room.
+    #[inline(always)]
+    pub(super) fn units(&self, piece: &[u8], units: &mut [TokenId]) -> Option<usize> {
+        if piece.is_ascii() {
+            for (unit, &byte) in units.get_mut(..piece.len())?.iter_mut().zip(piece) {
+                *unit = self.bytes[usize::from(byte)];
+            }
+            return Some(piece.len());
+        }
+        let Ok(text) = std::str::from_utf8(piece) else {
+            for (unit, &byte) in units.get_mut(..piece.len())?.iter_mut().zip(piece) {
+                *unit = self.bytes[usize::from(byte)];
+            }
+            return Some(piece.len());
+        };
+        let mut count = 0;
+        let mut place = 0;
+        let mut safe_before = true;
+        let mut characters = text.chars();
+        let mut next = characters.next().map(|c| (self.entry(c), c.len_utf8()));
+        while let Some((entry, len)) = next {
+            next = characters.next().map(|c| (self.entry(c), c.len_utf8()));
+            let safe_behind = next
+                .is_none_or(|(behind, _)| self.class(entry).left & self.class(behind).right == 0);
+            if safe_before && safe_behind && entry >> TOKEN_BITS != BYTES {
+                *units.get_mut(count)? = entry & TOKEN_MASK;
+                count += 1;
+            } else {
+                for &byte in piece.get(place..place + len)? {
+                    *units.get_mut(count)? = self.bytes[usize::from(byte)];
+                    count += 1;
+                }
+            }
+            safe_before = safe_behind;
+            place += len;
+        }
+        Some(count)
+    }
+
+    #[inline(always)]
+    fn entry(&self, character: char) -> u32 {
+        self.entries.get(character as usize).copied().unwrap_or(0)
+    }
+
+    #[inline(always)]
+    fn class(&self, entry: u32) -> Crossing {
+        let class = self.classes.get((entry >> TOKEN_BITS) as usize);
+        class.copied().unwrap_or(Crossing {
+            left: u32::MAX,
+            right: u32::MAX,
+        })
+    }
+}
+
+/// Which crossing rules can meet beside a character, by what of them stands next to the boundary:
+/// the character as a whole, or the part of a character that the side is.
+#[derive(Default)]
+struct Sides {
+    /// What left sides end with, and right sides begin with, with the bits of their rules.
+    left: HashMap<Vec<u8>, u32>,
+    right: HashMap<Vec<u8>, u32>,
+}
+
+impl Sides {
+    fn new(canonical: &CanonicalForm) -> Self {
+        let vocabulary = canonical.vocabulary();
+        // The rules of one left side share a bit.
+        let mut found: HashMap<Vec<u8>, Vec<Vec<u8>>> = HashMap::new();
+        for (id, token) in vocabulary.iter() {
+            let begins_inside = token.first().is_some_and(|&byte| is_continuation(byte));
+            if !begins_inside && last_character(token).is_some() {
+                continue;
+            }
+            let Some(rule) = canonical.rule(id) else {
+                continue;
+            };
+            let side = |id| vocabulary.token_bytes(id).unwrap_or_default();
+            let (left, right) = (side(rule.left), side(rule.right));
+            if right.first().is_none_or(|&byte| is_continuation(byte)) {
+                continue;
+            }
+            let Some(ends_with) = last_character(left).or_else(|| inner_part(left)) else {
+                continue;
+            };
+            let begins_with = first_character(right);
+            let rights = found.entry(ends_with.to_vec()).or_default();
+            rights.push(begins_with.to_vec());
+        }
+        let mut found: Vec<_> = found.into_iter().collect();
+        found.sort_by_key(|(left, rights)| (usize::MAX - rights.len(), left.clone()));
+        let mut sides = Self::default();
+        for (number, (left, rights)) in found.into_iter().enumerate() {
+            let bit = 1 << number.min(31);
+            *sides.left.entry(left).or_default() |= bit;
+            for right in rights {
+                *sides.right.entry(right).or_default() |= bit;
+            }
+        }
+        sides
+    }
+
+    /// The rules that can meet beside this character.
+    fn of_character(&self, character: &[u8]) -> Crossing {
+        let mut crossing = Crossing::default();
+        for start in 0..character.len() {
+            let bits = character.get(start..).and_then(|end| self.left.get(end));
+            crossing.left |= bits.copied().unwrap_or(0);
+        }
+        for end in 1..=character.len() {
+            let bits = character.get(..end).and_then(|begin| self.right.get(begin));
+            crossing.right |= bits.copied().unwrap_or(0);
+        }
+        crossing
+    }
+}
+
+fn is_continuation(byte: u8) -> bool {
+    byte & 0xC0 == 0x80
+}
+
+/// The only character of a token, if it is one.
+fn only_character(token: &[u8]) -> Option<char> {
+    if token.len() > 4 {
+        return None;
+    }
+    let mut characters = std::str::from_utf8(token).ok()?.chars();
+    let first = characters.next()?;
+    characters.next().is_none().then_some(first)
+}
+
+/// The character that `token` ends with, if it ends with a whole one.
+fn last_character(token: &[u8]) -> Option<&[u8]> {
+    let start = token.iter().rposition(|&byte| !is_continuation(byte))?;
+    let last = token.get(start..)?;
+    std::str::from_utf8(last).is_ok().then_some(last)
+}
+
+/// The token itself, if all of it lies inside a character.
+fn inner_part(token: &[u8]) -> Option<&[u8]> {
+    token
+        .iter()
+        .all(|&byte| is_continuation(byte))
+        .then_some(token)
+}
+
+/// The character, or the part of one, that `token` begins with.
+fn first_character(token: &[u8]) -> &[u8] {
+    let behind = token
+        .iter()
+        .skip(1)
+        .position(|&byte| !is_continuation(byte));
+    let end = behind.map_or(token.len(), |behind| behind + 1);
+    token.get(..end).unwrap_or(token)
+}
