@@ -10,8 +10,8 @@ use bpe_dfa::{Mismatch, PairRelation, Reason, Repair};
 use bpe_lexers::{Spanner, SpecialMatcher};
 
 use crate::error::EncodeError;
-use crate::stream::{StreamError, TokenStream};
 use crate::pieces::WholePieces;
+use crate::stream::{StreamError, TokenStream};
 use crate::tokenizer::Tokenizer;
 
 /// Ids that are decoded and looked at together.
@@ -373,8 +373,7 @@ impl PieceCheck {
             return None;
         }
         // Without patterns the piece is the whole text, of which a part is looked at here.
-        let looks_up = WholePieces::are_all(canonical)
-            && !tokenizer.inner.patterns.is_empty();
+        let looks_up = WholePieces::are_all(&canonical) && !tokenizer.inner.patterns.is_empty();
         let mut lengths = vec![0; largest + 1];
         let mut longest_unreachable = 0;
         for (id, bytes) in vocabulary.iter() {
