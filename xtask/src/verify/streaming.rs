@@ -4,10 +4,9 @@ use bytepair::{TokenId, Tokenizer};
 
 use super::memory::resident;
 use super::support::{
-    Corpus, Random, ensure, equal_ids, grouped, name_of, parallel, text_of, vocabularies,
+    Corpus, Random, Stopwatch, ensure, equal_ids, grouped, name_of, parallel, text_of, vocabularies,
 };
 use super::{Checked, Claims, Outcome, Settings};
-use crate::stopwatch::Stopwatch;
 
 pub(super) fn check(claims: &mut Claims) {
     claims.check(

@@ -11,6 +11,7 @@ use bytepair::{TokenId, Tokenizer};
 
 use super::Settings;
 use crate::data;
+pub(super) use crate::stopwatch::Stopwatch;
 
 /// The numbers of bench-data/cases/README.md, from a seed.
 pub(super) struct Random(u64);

@@ -3,9 +3,10 @@
 
 use bytepair::{Pattern, ReadLimits, Tokenizer};
 
-use super::support::{Random, case_file, encodings, ensure, name_of, on_small_stack, text_of};
+use super::support::{
+    Random, Stopwatch, case_file, encodings, ensure, name_of, on_small_stack, text_of,
+};
 use super::{Checked, Claims, Outcome, Settings};
-use crate::stopwatch::Stopwatch;
 
 const UNITS: [&str; 13] = [
     "a", "A", "^", "_", " ", "\n", "\t ", "'s", "中", "\u{301}", "\u{200D}", "\u{3000}", "Ab",

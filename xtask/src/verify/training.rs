@@ -10,9 +10,8 @@ use serde_json::Value;
 
 use super::cases::Done;
 use super::cases_run::generated;
-use super::support::{Corpus, Random, ensure, parallel, text_of};
+use super::support::{Corpus, Random, Stopwatch, ensure, parallel, text_of};
 use super::{Checked, Claims};
-use crate::stopwatch::Stopwatch;
 
 type Merge = (Vec<u8>, Vec<u8>, u64);
 type Sides = (Vec<u8>, Vec<u8>);
