@@ -28,7 +28,7 @@ pub(super) fn check(claims: &mut Claims) {
             let cases = parallel(encodings.len() * corpora.len(), |job| {
                 let paths = Paths::new(&encodings[job % encodings.len()])?;
                 let text = &corpora[job / encodings.len()].text;
-                paths.check(text[..text.floor_char_boundary(most)].as_bytes())
+                paths.check(&text.as_bytes()[..text.floor_char_boundary(most)])
             })?;
             Ok(Checked::with_note(cases, "bytes"))
         },
