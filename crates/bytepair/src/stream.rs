@@ -291,6 +291,7 @@ impl TokenStream {
     }
 
     /// The last cut in `text`.
+    #[cfg(feature = "dfa")]
     pub(crate) fn last_cut(&self, text: &[u8]) -> Option<usize> {
         self.cuts()?.last_cut(text, text.len())
     }

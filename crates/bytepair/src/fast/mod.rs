@@ -281,7 +281,9 @@ impl State {
             return Ok(overflowed(start, self.overflow.len()));
         }
         let start = self.overflow.len();
-        match tables.whole.token(bytes).filter(|_| bytes.len() > SHORT) {
+        let is_short = bytes.len() <= SHORT; // Then it has been looked up.
+        let whole = (!is_short).then(|| tables.whole.token(bytes)).flatten();
+        match whole {
             Some(id) => self.overflow.push(id),
             None => tables.merge(encoder, bytes, &mut self.overflow)?,
         }
