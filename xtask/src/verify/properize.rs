@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bpe_core::properize::Search;
 use bpe_core::reference::Reference;
@@ -18,6 +18,7 @@ use bytepair::tokenizer_json::read_dictionary;
 use super::core::{Merge, dictionary_of, merge_lists, permute, words};
 use super::support::{Corpus, Random, ensure, equal_ids, grouped, parallel, text_of};
 use super::{Checked, Claims, Outcome, Settings, models};
+use crate::stopwatch::Stopwatch;
 
 pub(super) fn check(claims: &mut Claims) {
     claims.check(
@@ -297,9 +298,9 @@ fn model(expected: &Model, settings: &Settings, corpora: &[Corpus], data: &Path)
     let mut rounds = 0;
     // Others may use the machine too: the least of several rounds counts.
     let properization = loop {
-        let start = Instant::now();
+        let stopwatch = Stopwatch::start();
         let properization = Properization::new(&dictionary);
-        least = least.min(start.elapsed());
+        least = least.min(Duration::from_secs_f64(stopwatch.seconds()));
         rounds += 1;
         if rounds >= 5 && (least <= expected.most || rounds >= 40) {
             break properization;
@@ -311,7 +312,7 @@ fn model(expected: &Model, settings: &Settings, corpora: &[Corpus], data: &Path)
     })?;
     let note = format!(
         "{} rules, {late} with a side made only later, {} with one made by a later rule too; {} dropped; of \
-         the canonical ones {} improper, {} grown in {} trees; {:.0} ms (at most {:.0})",
+         the canonical ones {} improper, {} grown in {} trees; {:.0} ms (goal {:.0}, fails at twice that)",
         properization.rule_count(),
         properization.improper_rules().len() - late,
         properization.dropped_rules().len(),
@@ -321,7 +322,8 @@ fn model(expected: &Model, settings: &Settings, corpora: &[Corpus], data: &Path)
         least.as_secs_f64() * 1e3,
         expected.most.as_secs_f64() * 1e3,
     );
-    ensure(least <= expected.most || cfg!(debug_assertions), || {
+    // Machines differ by as much; the goal is for the one of docs/benchmarks.
+    ensure(least <= 2 * expected.most || cfg!(debug_assertions), || {
         note.clone()
     })?;
     let Some(form) = properization.proper_form() else {
