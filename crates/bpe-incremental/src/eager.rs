@@ -159,7 +159,7 @@ impl EagerEncoder {
         };
         let grown = flat.extend_values(&mut self.state, bytes, &mut self.entries);
         let after = self.byte_count();
-        let grown = grown.map_err(|byte| tables.error(byte, after));
+        let grown = grown.map_err(|offset| tables.error(bytes[offset], after));
         (after - tables.depth(self.state), grown)
     }
 

@@ -192,52 +192,54 @@ impl Flat {
     ///
     /// The offset of the first byte that no token stands for; the entries before it are there.
     pub(crate) fn extend(&self, bytes: &[u8], entries: &mut Vec<Entry>) -> Result<(), usize> {
-        let view = self.view();
         let Some(last) = entries.last() else {
             return Ok(()); // Not reached: there is an entry for the empty prefix.
         };
         let mut state = last.state;
-        let mut previous = state as u8;
-        entries.reserve(bytes.len());
-        for (offset, &byte) in bytes.iter().enumerate() {
-            let so_far = &entries[..];
-            let (next, value) = view.step(state, previous, byte, |back| {
-                so_far[so_far.len() - back].value
-            });
-            if value == NO_VALUE {
-                return Err(offset);
-            }
-            (state, previous) = (next, byte);
-            entries.push(Entry { value, state });
-        }
-        Ok(())
+        let entry = |value, state| Entry { value, state };
+        self.push_all(&mut state, bytes, entries, |entry| entry.value, entry)
     }
 
     /// As [`Flat::extend`] of values alone; `state` goes on to the last of them.
     ///
     /// # Errors
     ///
-    /// The first byte that no token stands for; the values before it are there.
-    #[inline]
+    /// As [`Flat::extend`].
     pub(crate) fn extend_values(
         &self,
         state: &mut u32,
         bytes: &[u8],
         values: &mut Vec<u32>,
-    ) -> Result<(), u8> {
+    ) -> Result<(), usize> {
+        self.push_all(state, bytes, values, |&value| value, |value, _| value)
+    }
+
+    /// Pushes one byte after the other onto a history of any form.
+    #[inline(always)]
+    fn push_all<E>(
+        &self,
+        state: &mut u32,
+        bytes: &[u8],
+        history: &mut Vec<E>,
+        value_of: impl Fn(&E) -> u32,
+        entry: impl Fn(u32, u32) -> E,
+    ) -> Result<(), usize> {
         let view = self.view();
-        let mut previous = *state as u8;
-        values.reserve(bytes.len());
-        for &byte in bytes {
-            let so_far = &values[..];
-            let (next, value) =
-                view.step(*state, previous, byte, |back| so_far[so_far.len() - back]);
+        let (mut now, mut previous) = (*state, *state as u8);
+        history.reserve(bytes.len());
+        for (offset, &byte) in bytes.iter().enumerate() {
+            let so_far = &history[..];
+            let (next, value) = view.step(now, previous, byte, |back| {
+                value_of(&so_far[so_far.len() - back])
+            });
             if value == NO_VALUE {
-                return Err(byte);
+                *state = now;
+                return Err(offset);
             }
-            (*state, previous) = (next, byte);
-            values.push(value);
+            (now, previous) = (next, byte);
+            history.push(entry(value, next));
         }
+        *state = now;
         Ok(())
     }
 

@@ -232,15 +232,19 @@ mod step_limit {
     #[test]
     fn catastrophic_backtracking_is_an_error_and_soon() {
         let text = "a".repeat(40) + "b";
-        let started = Instant::now();
-        let error = reference(r"(?:a|aa)+(?<!a|b)")
-            .next_pre_token(&text, 0)
-            .expect_err("there are more than 2^20 ways to match 40 times a");
-        assert_eq!((error.offset(), error.limit()), (0, Some(1_000_000)));
-        // Without look-around the pattern is not backtracked over at all.
-        assert_eq!(reference(r"(a+)+$").next_pre_token(&text, 0), Ok(None));
-        // A million steps are some tens of milliseconds; 2^40 would be days.
-        assert!(started.elapsed() < Duration::from_secs(60));
+        // Other work on the machine takes time too: the least of some attempts counts.
+        let attempt = || {
+            let started = Instant::now();
+            let error = reference(r"(?:a|aa)+(?<!a|b)")
+                .next_pre_token(&text, 0)
+                .expect_err("there are more than 2^20 ways to match 40 times a");
+            assert_eq!((error.offset(), error.limit()), (0, Some(1_000_000)));
+            // Without look-around the pattern is not backtracked over at all.
+            assert_eq!(reference(r"(a+)+$").next_pre_token(&text, 0), Ok(None));
+            started.elapsed()
+        };
+        let least = (0..5).map(|_| attempt()).min();
+        assert!(least < Some(Duration::from_secs(1)), "{least:?}");
     }
 
     #[test]
