@@ -100,22 +100,9 @@ impl Tokenizer {
         text: impl AsRef<[u8]>,
         limit: usize,
     ) -> Result<Option<usize>, EncodeError> {
-        self.inner.pool.with(|engines| {
-            let mut tokens = std::mem::take(&mut engines.tokens);
-            tokens.clear();
-            let mut count = 0;
-            let text = text.as_ref();
-            let counted = self.for_each_run(engines, text, &mut tokens, false, |ids, _, _| {
-                count += ids.len();
-                ids.clear();
-                match count > limit {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
-                }
-            });
-            engines.tokens = tokens;
-            counted.map(|()| (count <= limit).then_some(count))
-        })
+        let pool = &self.inner.pool;
+        let count = pool.with(|engines| self.count_until(engines, text.as_ref(), limit))?;
+        Ok((count <= limit).then_some(count))
     }
 
     /// The first `limit` tokens of `text` at most, and the number of bytes they cover. Tokens at the
@@ -206,13 +193,26 @@ impl Tokenizer {
         engines: &mut Engines,
         text: &[u8],
     ) -> Result<usize, EncodeError> {
+        self.count_until(engines, text, usize::MAX)
+    }
+
+    /// The number of tokens of `text`, or a number above `limit` where there are more.
+    fn count_until(
+        &self,
+        engines: &mut Engines,
+        text: &[u8],
+        limit: usize,
+    ) -> Result<usize, EncodeError> {
         let mut tokens = std::mem::take(&mut engines.tokens);
         tokens.clear();
         let mut count = 0;
         let counted = self.for_each_run(engines, text, &mut tokens, false, |ids, _, _| {
             count += ids.len();
             ids.clear();
-            ControlFlow::Continue(())
+            match count > limit {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
         });
         engines.tokens = tokens;
         counted.map(|()| count)

@@ -43,7 +43,6 @@ struct Table {
     letters: usize,
     /// Of each length, of each string in the order of its letters as digits.
     tokens: Vec<Vec<Vec<TokenId>>>,
-    lengths: Vec<usize>,
     pairs: BytePairs,
     longest: usize,
 }
@@ -55,21 +54,14 @@ impl Table {
             let strings = 0..letters.pow(length as u32);
             let tokens = strings.map(|number| {
                 let text = string(number, length, letters);
-                let tokens = match standard {
-                    true => reference.standard(&text),
-                    false => reference.sentencepiece(&text),
-                };
-                tokens.unwrap_or_default()
+                of(&reference, standard, &text).unwrap_or_default()
             });
             tokens.collect()
         });
         let vocabulary = dictionary.vocabulary();
-        let most = vocabulary.max_id().unwrap_or(0);
-        let lengths = (0..=most).map(|id| vocabulary.token_bytes(id).map_or(0, <[u8]>::len));
         Self {
             letters,
             tokens: tokens.collect(),
-            lengths: lengths.collect(),
             pairs: BytePairs::new(vocabulary),
             longest: vocabulary.longest_token(),
         }
@@ -95,7 +87,25 @@ fn string(number: usize, length: usize, letters: usize) -> Vec<u8> {
     (0..length).map(|place| b'a' + digit(place) as u8).collect()
 }
 
-impl Tokenize for Table {
+/// The tokens of a text by one of the two literal semantics.
+fn of(reference: &Reference<'_>, standard: bool, text: &[u8]) -> Option<Vec<TokenId>> {
+    match standard {
+        true => reference.standard(text),
+        false => reference.sentencepiece(text),
+    }
+}
+
+/// A dictionary whose spans are merged by a function; it has no pieces.
+struct Merges<'d, M> {
+    dictionary: &'d Dictionary,
+    /// Appends the tokens of a span.
+    merge: M,
+}
+
+impl<M> Tokenize for Merges<'_, M>
+where
+    M: Fn(&[u8], &mut Vec<TokenId>) -> Result<(), String> + Sync,
+{
     type Error = String;
 
     fn encode(&self, text: &[u8], _: Wanted, tokens: &mut Tokens) -> Result<(), String> {
@@ -114,12 +124,12 @@ impl Tokenize for Table {
     }
 
     fn merge(&self, part: &[u8], ids: &mut Vec<TokenId>) -> Result<(), String> {
-        ids.extend_from_slice(self.of(part));
-        Ok(())
+        (self.merge)(part, ids)
     }
 
     fn token_len(&self, id: TokenId) -> Option<usize> {
-        self.lengths.get(id as usize).copied()
+        let bytes = self.dictionary.vocabulary().token_bytes(id);
+        bytes.map(<[u8]>::len)
     }
 
     fn ends_of(&self, _: &[u8], _: &[TokenId], _: &mut Vec<usize>) {}
@@ -163,13 +173,27 @@ fn exhaustive(settings: &Settings) -> Outcome {
             let dictionary = dictionary(&mut random, letters)?;
             let table = Table::new(&dictionary, standard, letters, two);
             let spans = table.spans();
+            let merges = Merges {
+                dictionary: &dictionary,
+                merge: |part: &[u8], ids: &mut Vec<TokenId>| {
+                    ids.extend_from_slice(table.of(part));
+                    Ok(())
+                },
+            };
+            let joined = |text: &[u8], cuts: &[Cut]| -> Result<u64, String> {
+                let (ids, _) = merge_in_parts(&merges, &spans, text, cuts, Team::ALONE)?;
+                equal_ids(&ids, table.of(text), || {
+                    format!("{} cut at {cuts:?}", String::from_utf8_lossy(text))
+                })?;
+                Ok(1)
+            };
             for length in 2..=two {
                 for number in 0..letters.pow(length as u32) {
                     let text = string(number, length, letters);
                     for place in 1..length {
                         for overlap in 1..=length - place {
                             let first = Cut { place, overlap };
-                            cases += joined(&table, &spans, &text, &[first])?;
+                            cases += joined(&text, &[first])?;
                             if length > three {
                                 continue;
                             }
@@ -177,7 +201,7 @@ fn exhaustive(settings: &Settings) -> Outcome {
                                 for overlap in 1..=length - second {
                                     let place = second;
                                     let cuts = [first, Cut { place, overlap }];
-                                    cases += joined(&table, &spans, &text, &cuts)?;
+                                    cases += joined(&text, &cuts)?;
                                 }
                             }
                         }
@@ -193,63 +217,6 @@ fn exhaustive(settings: &Settings) -> Outcome {
     ))
 }
 
-/// Compares one way to cut a text with the whole, where the parts join.
-fn joined(table: &Table, spans: &SpanSeams, text: &[u8], cuts: &[Cut]) -> Result<u64, String> {
-    let (ids, _) = merge_in_parts(table, spans, text, cuts, Team::ALONE)?;
-    equal_ids(&ids, table.of(text), || {
-        format!("{} cut at {cuts:?}", String::from_utf8_lossy(text))
-    })?;
-    Ok(1)
-}
-
-/// A dictionary by a literal semantics, for strings of any length.
-struct Literal<'d> {
-    reference: Reference<'d>,
-    dictionary: &'d Dictionary,
-    standard: bool,
-}
-
-impl Tokenize for Literal<'_> {
-    type Error = String;
-
-    fn encode(&self, text: &[u8], _: Wanted, tokens: &mut Tokens) -> Result<(), String> {
-        self.merge(text, &mut tokens.ids)
-    }
-
-    fn encode_pieces(
-        &self,
-        _: &[u8],
-        _: usize,
-        _: &[usize],
-        _: Wanted,
-        _: &mut Tokens,
-    ) -> Result<(), String> {
-        Err("there are no pieces".to_owned())
-    }
-
-    fn merge(&self, part: &[u8], ids: &mut Vec<TokenId>) -> Result<(), String> {
-        let tokens = match self.standard {
-            true => self.reference.standard(part),
-            false => self.reference.sentencepiece(part),
-        };
-        ids.extend(tokens.ok_or("an atom is missing")?);
-        Ok(())
-    }
-
-    fn token_len(&self, id: TokenId) -> Option<usize> {
-        self.dictionary
-            .vocabulary()
-            .token_bytes(id)
-            .map(<[u8]>::len)
-    }
-
-    fn ends_of(&self, _: &[u8], _: &[TokenId], _: &mut Vec<usize>) {}
-
-    fn moved(error: String, _: usize) -> String {
-        error
-    }
-}
-
 fn random_parts(settings: &Settings) -> Outcome {
     let jobs = settings.choose(40, 1000);
     let mut reports = PieceReport::default();
@@ -258,10 +225,14 @@ fn random_parts(settings: &Settings) -> Outcome {
         let mut random = Random::new(job as u64 + 77);
         let letters = 2 + job % 2;
         let dictionary = dictionary(&mut random, letters)?;
-        let literal = Literal {
-            reference: Reference::new(&dictionary),
+        let reference = Reference::new(&dictionary);
+        let standard = job % 4 >= 2;
+        let literal = Merges {
             dictionary: &dictionary,
-            standard: job % 4 >= 2,
+            merge: |part: &[u8], ids: &mut Vec<TokenId>| {
+                ids.extend(of(&reference, standard, part).ok_or("an atom is missing")?);
+                Ok(())
+            },
         };
         let spans = SpanSeams {
             pairs: None,
