@@ -28,7 +28,7 @@ const MOST_STATES: usize = 1 << 24;
 /// size, which is dropped when it is full.
 ///
 /// Useful for tokens at the earliest moment, byte by byte, and for composition with other automata. Not
-/// useful as the usual span encoder: a cache of whole words is faster.
+/// meant as the usual span encoder.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -116,7 +116,7 @@ impl EagerEncoder {
     }
 
     /// Takes bytes, and appends the tokens that have become certain to `tokens`: as so many calls of
-    /// [`EagerEncoder::push`], and faster.
+    /// [`EagerEncoder::push`].
     ///
     /// Cost: [`History::push`](crate::History::push) for each byte, and amortised O(1) a byte.
     ///

@@ -184,7 +184,7 @@ fn compile(source: &str, steps: usize) -> Result<Regex, Error> {
 const PROGRAM_AT_MOST: usize = 1 << 20;
 
 /// Characters, classes and groups of a pattern, each counted as often as its repetitions are written
-/// out; compiling takes some microseconds to milliseconds for each.
+/// out.
 const PARTS_AT_MOST: usize = 10_000;
 
 /// How often parts of `pattern` are written out when it is compiled.

@@ -29,7 +29,7 @@ pub(crate) fn each<T>(
 }
 
 /// The text in a field of the object on a line.
-fn text_of(line: &[u8], field: &str) -> Result<String, String> {
+pub(crate) fn text_of(line: &[u8], field: &str) -> Result<String, String> {
     match serde_json::from_slice(line) {
         Ok(Value::Object(mut object)) => match object.remove(field) {
             Some(Value::String(text)) => Ok(text),

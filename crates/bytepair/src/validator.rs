@@ -282,11 +282,11 @@ impl TokenValidator {
     }
 
     fn compare_released(&mut self) {
-        let released = std::mem::take(&mut self.released);
+        let mut released = std::mem::take(&mut self.released);
         if self.found.is_some() {
-            return;
+            released.clear();
         }
-        for expected in released {
+        for expected in released.drain(..) {
             let found = self.waiting.pop_front();
             if found != Some(expected) {
                 self.found = Some(Mismatch {
@@ -294,11 +294,12 @@ impl TokenValidator {
                     expected: Some(expected),
                     reason: self.reason(found, expected),
                 });
-                return;
+                break;
             }
             self.index += 1;
             self.previous = found;
         }
+        self.released = released;
     }
 
     /// What is wrong with the token at the index.

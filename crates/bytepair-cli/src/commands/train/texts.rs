@@ -8,12 +8,12 @@ use std::sync::mpsc::Sender;
 
 use bpe_lexers::Cuts;
 use bytepair::Tokenizer;
-use serde_json::Value;
 
 use super::progress::Progress;
 use crate::cuts::Cutter;
 use crate::error::CliError;
 use crate::input::{Block, BlockSource, Blocks, Input};
+use crate::lines::text_of;
 use crate::unpack::unpack;
 
 /// Size of blocks: what is held out is so much at a time.
@@ -191,9 +191,7 @@ pub(super) fn texts_of(
             CliError::Input(format!("{name}, line at byte {start}: {what}"))
         };
         if !line.trim_ascii().is_empty() {
-            let value: Value = serde_json::from_slice(line).map_err(|error| at(&error))?;
-            let text = value.get(field).and_then(Value::as_str);
-            let text = text.ok_or_else(|| at(&format!("no text in the field {field:?}")))?;
+            let text = text_of(line, field).map_err(|error| at(&error))?;
             count(text.as_bytes()).map_err(|error| at(&error.message().unwrap_or_default()))?;
         }
         start += line.len() as u64;
