@@ -63,17 +63,16 @@ impl Characters {
             }
             *id = token;
         }
-        let sides = Sides::new(canonical);
+        let (sides, single) = Sides::new(canonical);
         let mut entries = vec![0; 1 << 16];
         let mut classes = vec![Crossing {
             left: u32::MAX,
             right: u32::MAX,
         }];
         let mut numbers = HashMap::new();
-        for (id, token) in vocabulary.iter() {
-            let Some(character) = only_character(token) else {
-                continue;
-            };
+        for (id, character) in single {
+            let mut token = [0; 4];
+            let token = character.encode_utf8(&mut token).as_bytes();
             // A fallback token can have the same bytes as another.
             let is_made = !matches!(canonical.origin(id), None | Some(TokenOrigin::Unreachable))
                 && vocabulary.id_of(token) == Some(id);
@@ -161,13 +160,22 @@ struct Sides {
 }
 
 impl Sides {
-    fn new(canonical: &CanonicalForm) -> Self {
+    /// And the tokens that are one character. One pass over all tokens, at each load.
+    fn new(canonical: &CanonicalForm) -> (Self, Vec<(TokenId, char)>) {
         let vocabulary = canonical.vocabulary();
+        let mut single = Vec::new();
         // The rules of one left side share a bit.
         let mut found: HashMap<Vec<u8>, Vec<Vec<u8>>> = HashMap::new();
         for (id, token) in vocabulary.iter() {
+            if let Some(character) = only_character(token) {
+                single.push((id, character));
+                continue;
+            }
             let begins_inside = token.first().is_some_and(|&byte| is_continuation(byte));
-            if !begins_inside && last_character(token).is_some() {
+            // Most tokens end with a byte that is a character.
+            let ends_whole =
+                || token.last().is_some_and(u8::is_ascii) || last_character(token).is_some();
+            if !begins_inside && ends_whole() {
                 continue;
             }
             let Some(rule) = canonical.rule(id) else {
@@ -195,7 +203,7 @@ impl Sides {
                 *sides.right.entry(right).or_default() |= bit;
             }
         }
-        sides
+        (sides, single)
     }
 
     /// The rules that can meet beside this character.
@@ -219,12 +227,16 @@ fn is_continuation(byte: u8) -> bool {
 
 /// The only character of a token, if it is one.
 fn only_character(token: &[u8]) -> Option<char> {
-    if token.len() > 4 {
+    let len = match *token.first()? {
+        0..0x80 => 1,
+        0x80..0xE0 => 2,
+        0xE0..0xF0 => 3,
+        0xF0.. => 4,
+    };
+    if token.len() != len {
         return None;
     }
-    let mut characters = std::str::from_utf8(token).ok()?.chars();
-    let first = characters.next()?;
-    characters.next().is_none().then_some(first)
+    std::str::from_utf8(token).ok()?.chars().next()
 }
 
 /// The character that `token` ends with, if it ends with a whole one.
