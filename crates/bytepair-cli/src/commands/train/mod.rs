@@ -539,10 +539,13 @@ mod tests {
     #[test]
     fn a_line_that_is_no_object_with_that_field_is_named_by_its_place() {
         for (text, message) in [
-            ("{\"text\": \"a\"}\n{\"tex\": 1}\n", "byte 14: no text"),
-            ("\n[]\n", "byte 1: no text"),
-            ("{\"text\": 5}", "no text"),
-            ("{\"text\"", "byte 0: EOF"),
+            (
+                "{\"text\": \"a\"}\n{\"tex\": 1}\n",
+                "byte 14: there is no field \"text\"",
+            ),
+            ("\n[]\n", "byte 1: this is no JSON object"),
+            ("{\"text\": 5}", "byte 0: the field \"text\" is no text"),
+            ("{\"text\"", "byte 0: this is no JSON: EOF"),
         ] {
             let arguments = ["train", "--jsonl", "text", "--out", "x.json"];
             let (_, result) = run_with(&arguments, text.as_bytes(), 1000);
