@@ -51,6 +51,9 @@ mod files;
 mod offsets;
 mod parallel;
 mod pieces;
+#[cfg(feature = "tokenizer-json")]
+#[allow(dead_code)] // Its steps are read, and not all of them are run yet.
+mod pipeline;
 mod pool;
 mod specials;
 mod stream;
@@ -77,6 +80,8 @@ pub use error::{EncodeError, LoadError};
 pub use files::read_file;
 pub use offsets::Encoding;
 pub use parallel::{Batch, EncodeQueue, Parallel, ParallelReport};
+#[cfg(feature = "tokenizer-json")]
+pub use pipeline::Pipeline;
 pub use specials::Specials;
 pub use stream::{StreamError, TokenStream};
 pub use tokenizer::Tokenizer;

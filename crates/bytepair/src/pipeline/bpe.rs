@@ -1,0 +1,201 @@
+//! From the BPE model of a file to a dictionary.
+
+use std::collections::{HashMap, HashSet};
+
+use bpe_core::{Atoms, Dictionary, ReadLimits, TokenId, Vocabulary, byte_level};
+
+use crate::error::LoadError;
+use crate::pipeline::file::{AddedToken, BpeModel, MergeEntry};
+
+/// How a file writes tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Spelling {
+    /// Each byte as the character that stands for it.
+    pub(crate) byte_level: bool,
+    /// `<0x0A>` is the byte and not its text.
+    pub(crate) byte_fallback: bool,
+    /// The character that stands for a blank, where texts are not rewritten but the vocabulary is.
+    pub(crate) blank: Option<char>,
+}
+
+impl Spelling {
+    /// The bytes that a token stands for.
+    pub(crate) fn bytes(self, text: &str) -> Result<Vec<u8>, String> {
+        if self.byte_level {
+            return byte_level::decode(text)
+                .map_err(|character| format!("{character:?} is not in the byte-level alphabet"));
+        }
+        Ok(match self.blank {
+            Some(blank) => text.replace(blank, " ").into_bytes(),
+            None => text.as_bytes().to_vec(),
+        })
+    }
+
+    /// The byte of a fallback token, `<0x0A>`.
+    fn fallback_byte(self, text: &str) -> Option<u8> {
+        if !self.byte_fallback {
+            return None;
+        }
+        let digits = text.strip_prefix("<0x")?.strip_suffix('>')?;
+        let is_upper_hex = |byte: u8| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte);
+        let is_byte = digits.len() == 2 && digits.bytes().all(is_upper_hex);
+        match is_byte {
+            true => u8::from_str_radix(digits, 16).ok(),
+            false => None,
+        }
+    }
+
+    fn id_of(self, vocabulary: &Vocabulary, text: &str) -> Option<TokenId> {
+        match self.fallback_byte(text) {
+            Some(byte) => vocabulary.byte_fallback(byte),
+            None => vocabulary.id_of(&self.bytes(text).ok()?),
+        }
+    }
+}
+
+/// The dictionary of `model`, whose tokens are spelled so. Special tokens that stand in the vocabulary
+/// too are left out, since no text may make them; but for the unknown token, and for those that a merge
+/// names or makes.
+pub(crate) fn dictionary(
+    model: &BpeModel,
+    added_tokens: &[AddedToken],
+    spelling: Spelling,
+    limits: &ReadLimits,
+) -> Result<Dictionary, LoadError> {
+    let byte_level = spelling.byte_level;
+    let added: HashMap<TokenId, &str> = added_tokens
+        .iter()
+        .map(|token| (token.id, token.content.as_str()))
+        .collect();
+    let mut tokens = Vec::with_capacity(model.vocab.0.len());
+    let mut fallback = Vec::new();
+    let left_out = left_out_specials(model, added_tokens);
+    for (text, id) in &model.vocab.0 {
+        if left_out.get(id) == Some(&text.as_str()) {
+            continue;
+        }
+        if let Some(byte) = spelling.fallback_byte(text) {
+            fallback.push((*id, byte));
+            continue;
+        }
+        let bytes = match spelling.bytes(text) {
+            Ok(bytes) => bytes,
+            // Added tokens are spelled as they are.
+            Err(_) if added.get(id) == Some(&text.as_str()) => continue,
+            Err(error) => {
+                return Err(LoadError::caused(format!("model.vocab[{text:?}]"), error));
+            }
+        };
+        if bytes.len() > limits.token {
+            return Err(LoadError::at(
+                format!("model.vocab, id {id}"),
+                format_args!("the token is over {} bytes", limits.token),
+            ));
+        }
+        tokens.push((*id, bytes));
+    }
+    let vocabulary = Vocabulary::with_byte_fallback(tokens, fallback)
+        .map_err(|error| LoadError::caused("model.vocab", error))?;
+    let merges = model.merges.iter().enumerate().map(|(index, merge)| {
+        let side = |text: &str| {
+            spelling.id_of(&vocabulary, text).ok_or_else(|| {
+                LoadError::at(
+                    format!("model.merges[{index}]"),
+                    format_args!("{text:?} is not in the vocabulary"),
+                )
+            })
+        };
+        Ok((side(&merge.0)?, side(&merge.1)?))
+    });
+    let merges = merges.collect::<Result<Vec<_>, LoadError>>()?;
+    let unknown = match &model.unk_token {
+        Some(text) if !byte_level => Some(vocabulary.id_of(text.as_bytes()).ok_or_else(|| {
+            LoadError::at(
+                "model.unk_token",
+                format_args!("{text:?} is not in the vocabulary"),
+            )
+        })?),
+        _ => None,
+    };
+    let dictionary = Dictionary::from_merges(vocabulary, merges).map_err(|error| {
+        let place = error.merge_index().map(|index| format!("[{index}]"));
+        LoadError::caused(format!("model.merges{}", place.unwrap_or_default()), error)
+    })?;
+    let dictionary = dictionary.with_whole_piece_lookup(model.ignore_merges);
+    if byte_level {
+        let missing = dictionary.missing_bytes().next();
+        return match missing {
+            None => Ok(dictionary),
+            Some(byte) => Err(LoadError::at(
+                "model.vocab",
+                format_args!("no token for the single byte 0x{byte:02X}"),
+            )),
+        };
+    }
+    let atoms = Atoms::Characters {
+        unknown,
+        fuse_unknown: model.fuse_unk,
+    };
+    dictionary
+        .with_atoms(atoms)
+        .map_err(|error| LoadError::caused("model.unk_token", error))
+}
+
+/// Ids and texts of the special tokens that are no part of the dictionary: with whole-piece look-up
+/// they would be made of text. Those that a merge names or makes are needed, and so is the unknown
+/// token.
+fn left_out_specials<'m>(
+    model: &BpeModel,
+    added_tokens: &'m [AddedToken],
+) -> HashMap<TokenId, &'m str> {
+    let mut specials: HashMap<TokenId, &str> = added_tokens
+        .iter()
+        .filter(|token| token.special && Some(&token.content) != model.unk_token.as_ref())
+        .map(|token| (token.id, token.content.as_str()))
+        .collect();
+    if !specials.is_empty() {
+        let texts: HashSet<&str> = specials.values().copied().collect();
+        let mut needed = HashSet::new();
+        for MergeEntry(left, right) in &model.merges {
+            for text in [left.clone(), right.clone(), [&left[..], right].concat()] {
+                if texts.contains(text.as_str()) {
+                    needed.insert(text);
+                }
+            }
+        }
+        specials.retain(|_, text| !needed.contains(*text));
+    }
+    specials
+}
+
+/// Refuses what a BPE model may ask for and no dictionary says.
+pub(crate) fn check_supported(
+    model: &BpeModel,
+    added_tokens: &[AddedToken],
+    limits: &ReadLimits,
+) -> Result<(), LoadError> {
+    for (index, token) in added_tokens.iter().enumerate() {
+        if token.content.len() > limits.token {
+            return Err(LoadError::at(
+                format!("added_tokens[{index}]"),
+                format_args!("the token is over {} bytes", limits.token),
+            ));
+        }
+    }
+    if model.dropout.is_some_and(|dropout| dropout != 0.0) {
+        return Err(LoadError::unsupported("model.dropout", "dropout"));
+    }
+    let affixes = [
+        (
+            "continuing_subword_prefix",
+            &model.continuing_subword_prefix,
+        ),
+        ("end_of_word_suffix", &model.end_of_word_suffix),
+    ];
+    for (name, affix) in affixes {
+        if affix.as_ref().is_some_and(|affix| !affix.is_empty()) {
+            return Err(LoadError::unsupported(format!("model.{name}"), name));
+        }
+    }
+    Ok(())
+}

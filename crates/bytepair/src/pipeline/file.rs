@@ -1,0 +1,201 @@
+//! A `tokenizer.json` as it is written: its fields, read and checked for their types.
+
+use std::fmt;
+
+use bpe_core::gpt2::VocabEntries;
+use bpe_core::{ReadLimits, TokenId};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
+use serde_json::Value;
+
+use crate::error::LoadError;
+
+/// The fields of a file; `M` is its model.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct File<M> {
+    #[serde(default)]
+    #[allow(dead_code)] // Said by every file, and of no consequence.
+    version: Value,
+    #[serde(default)]
+    pub(crate) truncation: Value,
+    #[serde(default)]
+    pub(crate) padding: Value,
+    #[serde(default)]
+    pub(crate) added_tokens: Vec<AddedToken>,
+    #[serde(default)]
+    pub(crate) normalizer: Value,
+    #[serde(default)]
+    pub(crate) pre_tokenizer: Value,
+    #[serde(default)]
+    pub(crate) post_processor: Value,
+    #[serde(default)]
+    pub(crate) decoder: Value,
+    pub(crate) model: M,
+}
+
+/// A token that is found as text, before the model sees what is left.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AddedToken {
+    pub(crate) id: TokenId,
+    pub(crate) content: String,
+    /// Not beside a character of a word.
+    #[serde(default)]
+    pub(crate) single_word: bool,
+    /// With the blanks before it.
+    #[serde(default)]
+    pub(crate) lstrip: bool,
+    /// With the blanks behind it.
+    #[serde(default)]
+    pub(crate) rstrip: bool,
+    /// Found in the normalized text, not before.
+    #[serde(default)]
+    pub(crate) normalized: bool,
+    #[serde(default)]
+    pub(crate) special: bool,
+}
+
+/// The model of a file, by its type.
+pub(crate) enum Model {
+    Bpe(BpeModel),
+    WordPiece(WordPieceModel),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BpeModel {
+    #[serde(rename = "type", default)]
+    #[allow(dead_code)] // Checked by `Kind` before.
+    kind: Option<String>,
+    #[serde(default)]
+    pub(crate) dropout: Option<f64>,
+    #[serde(default)]
+    pub(crate) unk_token: Option<String>,
+    #[serde(default)]
+    pub(crate) continuing_subword_prefix: Option<String>,
+    #[serde(default)]
+    pub(crate) end_of_word_suffix: Option<String>,
+    #[serde(default)]
+    pub(crate) fuse_unk: bool,
+    #[serde(default)]
+    pub(crate) byte_fallback: bool,
+    #[serde(default)]
+    pub(crate) ignore_merges: bool,
+    pub(crate) vocab: VocabEntries,
+    pub(crate) merges: Vec<MergeEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WordPieceModel {
+    #[serde(rename = "type", default)]
+    #[allow(dead_code)] // Checked by `Kind` before.
+    kind: Option<String>,
+    pub(crate) unk_token: String,
+    pub(crate) continuing_subword_prefix: String,
+    pub(crate) max_input_chars_per_word: usize,
+    pub(crate) vocab: VocabEntries,
+}
+
+/// The part of a file that says what kind of model it has.
+#[derive(Deserialize)]
+struct Kind {
+    model: ModelKind,
+}
+
+#[derive(Deserialize)]
+struct ModelKind {
+    /// Older files do not say it, and mean BPE.
+    #[serde(rename = "type", default)]
+    kind: Option<String>,
+}
+
+/// A merge: `"a b"` or `["a", "b"]`.
+pub(crate) struct MergeEntry(pub(crate) String, pub(crate) String);
+
+impl<'de> Deserialize<'de> for MergeEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entry;
+        impl<'de> Visitor<'de> for Entry {
+            type Value = MergeEntry;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a merge: two tokens in a list, or with a blank between them")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<MergeEntry, E> {
+                match text.split_once(' ') {
+                    Some((left, right)) if !right.contains(' ') => {
+                        Ok(MergeEntry(left.to_owned(), right.to_owned()))
+                    }
+                    _ => Err(E::custom(format_args!(
+                        "merge {text:?} is not two tokens with a blank between them"
+                    ))),
+                }
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<MergeEntry, A::Error> {
+                let mut side = || seq.next_element::<String>();
+                match (side()?, side()?, side()?) {
+                    (Some(left), Some(right), None) => Ok(MergeEntry(left, right)),
+                    _ => Err(A::Error::custom("a merge has two tokens")),
+                }
+            }
+        }
+        deserializer.deserialize_any(Entry)
+    }
+}
+
+impl File<Model> {
+    /// What `file` says.
+    ///
+    /// # Errors
+    ///
+    /// No JSON, a field that is missing, unknown or of another type, a file over the limit, or a model
+    /// that is not done.
+    pub(crate) fn read(file: &[u8], limits: &ReadLimits) -> Result<Self, LoadError> {
+        if file.len() > limits.file {
+            return Err(LoadError::at(
+                "",
+                format_args!("the file is over {} bytes", limits.file),
+            ));
+        }
+        let kind: Kind = parse(file)?;
+        match kind.model.kind.as_deref() {
+            None | Some("BPE") => Ok(parse::<File<BpeModel>>(file)?.with_model(Model::Bpe)),
+            Some("WordPiece") => {
+                Ok(parse::<File<WordPieceModel>>(file)?.with_model(Model::WordPiece))
+            }
+            Some(other) => Err(LoadError::unsupported("model.type", other)),
+        }
+    }
+}
+
+impl<M> File<M> {
+    fn with_model<N>(self, model: impl FnOnce(M) -> N) -> File<N> {
+        File {
+            version: self.version,
+            truncation: self.truncation,
+            padding: self.padding,
+            added_tokens: self.added_tokens,
+            normalizer: self.normalizer,
+            pre_tokenizer: self.pre_tokenizer,
+            post_processor: self.post_processor,
+            decoder: self.decoder,
+            model: model(self.model),
+        }
+    }
+}
+
+/// What the JSON says; an error names the field, by its path, and line and column.
+fn parse<'f, T: Deserialize<'f>>(file: &'f [u8]) -> Result<T, LoadError> {
+    let mut deserializer = serde_json::Deserializer::from_slice(file);
+    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        LoadError::caused(if path == "." { "" } else { &path }, error.into_inner())
+    })?;
+    let end = deserializer.end();
+    end.map_err(|error| LoadError::caused("", error))?;
+    Ok(value)
+}

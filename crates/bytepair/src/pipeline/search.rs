@@ -1,0 +1,164 @@
+//! What steps look for in a text: a string or a pattern.
+
+use std::fmt;
+use std::ops::Range;
+
+use bpe_lexers::{Engine, LexError, Lexer, Pattern};
+use serde_json::Value;
+
+use crate::error::LoadError;
+use crate::pipeline::node::Node;
+
+/// A string or a pattern, ready to be found.
+#[derive(Clone)]
+pub(crate) struct Search {
+    /// The string, where it is one.
+    text: Option<String>,
+    /// The pattern, or one that matches the string.
+    pattern: Pattern,
+    lexer: Box<dyn Lexer>,
+}
+
+impl Search {
+    /// What a `pattern` of a step says.
+    pub(crate) fn read(node: &Node<'_>) -> Result<Self, LoadError> {
+        let expected = "an object with either String or Regex";
+        let Value::Object(object) = node.value() else {
+            return Err(node.malformed(expected));
+        };
+        if object.len() != 1 {
+            return Err(node.malformed(expected));
+        }
+        let (text, regex) = (node.field("String"), node.field("Regex"));
+        if !text.is_null() {
+            let string = text.text()?;
+            if string.is_empty() {
+                return Err(text.unsupported("an empty string"));
+            }
+            return Self::new(
+                &text,
+                Some(string.to_owned()),
+                Pattern::new(&escaped(string)),
+            );
+        }
+        if regex.is_null() {
+            return Err(node.malformed(expected));
+        }
+        let pattern = oniguruma(&regex)?;
+        Self::new(&regex, None, pattern)
+    }
+
+    fn new(node: &Node<'_>, text: Option<String>, pattern: Pattern) -> Result<Self, LoadError> {
+        let lexer = pattern
+            .lexer(Engine::Auto)
+            .map_err(|error| LoadError::caused(node.place(), error))?;
+        Ok(Self {
+            text,
+            pattern,
+            lexer,
+        })
+    }
+
+    /// The string, where it is no pattern.
+    pub(crate) fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
+    pub(crate) fn pattern(&self) -> &Pattern {
+        &self.pattern
+    }
+
+    /// A prototype of what runs the pattern.
+    pub(crate) fn lexer(&self) -> &dyn Lexer {
+        &*self.lexer
+    }
+}
+
+impl fmt::Debug for Search {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.text {
+            Some(text) => f.debug_tuple("String").field(text).finish(),
+            None => f
+                .debug_tuple("Regex")
+                .field(&self.pattern.as_str())
+                .finish(),
+        }
+    }
+}
+
+/// The pattern that `tokenizers` compiles with Oniguruma, in Ruby's syntax. What means something else
+/// there is refused: `^` and `$` stand at lines, `(?m)` is about the full stop, `\Z` comes before a last
+/// newline. Patterns of a known family have none of it.
+fn oniguruma(node: &Node<'_>) -> Result<Pattern, LoadError> {
+    let regex = node.text()?;
+    let pattern = Pattern::new(regex);
+    if pattern.family().is_some() {
+        return Ok(pattern);
+    }
+    let refused = |what: &str| {
+        let what = format!("{what}, which is another thing in Oniguruma's syntax,");
+        Err(node.unsupported(what))
+    };
+    let mut depth = 0_usize;
+    let mut characters = regex.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => {
+                if let Some(escaped) = characters.next().filter(|next| "ZGKRX".contains(*next)) {
+                    return refused(&format!("\\{escaped}"));
+                }
+            }
+            '[' => {
+                depth += 1;
+                characters.next_if_eq(&'^');
+                characters.next_if_eq(&']');
+            }
+            ']' => depth = depth.saturating_sub(1),
+            '^' | '$' if depth == 0 => return refused(&character.to_string()),
+            '(' if depth == 0 && characters.next_if_eq(&'?').is_some() => {
+                while let Some(flag) = characters.next_if(|next| next.is_ascii_lowercase()) {
+                    if flag == 'm' || flag == 's' {
+                        return refused(&format!("the flag {flag}"));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(pattern)
+}
+
+/// A regex that matches `text` and nothing else. Only what has a meaning is escaped: an escaped `<`
+/// is the start of a word.
+fn escaped(text: &str) -> String {
+    let mut regex = String::new();
+    for character in text.chars() {
+        if r"\.+*?()|[]{}^$#&-~".contains(character) {
+            regex.push('\\');
+        }
+        regex.push(character);
+    }
+    regex
+}
+
+/// Calls `visit` for each place of `text` where the string or the pattern is found, in order and
+/// without overlap.
+pub(crate) fn for_each_match(
+    search: &Search,
+    text: &str,
+    mut visit: impl FnMut(Range<usize>),
+) -> Result<(), LexError> {
+    if let Some(wanted) = search.text() {
+        for (start, found) in text.match_indices(wanted) {
+            visit(start..start + found.len());
+        }
+        return Ok(());
+    }
+    let mut lexer = search.lexer().clone_box();
+    let mut start = 0;
+    while let Some(found) = lexer.next_pre_token(text, start)? {
+        start = found.end;
+        visit(found);
+    }
+    Ok(())
+}
