@@ -62,6 +62,7 @@ mod tokenizer;
 pub mod tokenizer_json;
 #[cfg(feature = "dfa")]
 mod validator;
+mod word_piece;
 mod worker;
 #[cfg(feature = "tokenizer-json")]
 mod write;
@@ -87,6 +88,7 @@ pub use stream::{StreamError, TokenStream};
 pub use tokenizer::Tokenizer;
 #[cfg(feature = "dfa")]
 pub use validator::{RepairError, TokenValidator};
+pub use word_piece::WordPiece;
 pub use worker::Worker;
 #[cfg(feature = "tokenizer-json")]
 pub use write::SaveError;
