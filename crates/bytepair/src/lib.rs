@@ -82,7 +82,10 @@ pub use files::read_file;
 pub use offsets::Encoding;
 pub use parallel::{Batch, EncodeQueue, Parallel, ParallelReport};
 #[cfg(feature = "tokenizer-json")]
-pub use pipeline::Pipeline;
+pub use pipeline::{
+    InputError, InputOptions, ModelInput, PadTo, Padding, Pipeline, PipelineDecodeStream, Side,
+    Truncation, TruncationStrategy,
+};
 pub use specials::Specials;
 pub use stream::{StreamError, TokenStream};
 pub use tokenizer::Tokenizer;

@@ -5,23 +5,34 @@
 //! text as it is. The rest is done step by step, on a copy of what has to be changed.
 
 mod bpe;
+mod decoders;
 mod description;
 mod file;
+mod model_input;
 mod node;
 mod normalizers;
+mod output;
 mod plan;
+mod post_processors;
 mod pre_tokenizers;
 mod search;
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bpe_core::{Dictionary, ReadLimits, TokenId};
+
+pub use model_input::{
+    InputError, ModelInput, PadTo, Padding, Side, Truncation, TruncationStrategy,
+};
+pub use output::{InputOptions, PipelineDecodeStream};
 
 use crate::builder::TokenizerBuilder;
 use crate::error::{EncodeError, LoadError};
 use crate::pipeline::bpe::Spelling;
 use crate::pipeline::description::Description;
+use crate::pipeline::output::Output;
 use crate::pipeline::plan::Plan;
 use crate::specials::Specials;
 use crate::tokenizer::Tokenizer;
@@ -38,7 +49,7 @@ pub struct Pipeline {
 
 /// What clones share.
 struct Parts {
-    spelling: Spelling,
+    output: Output,
 }
 
 impl Pipeline {
@@ -73,7 +84,9 @@ impl Pipeline {
         let dictionary = bpe::dictionary(model, &description.added_tokens, spelling, limits)?;
         let tokenizer = tokenizer(&dictionary, &plan, description)?;
         Ok(Self {
-            parts: Arc::new(Parts { spelling }),
+            parts: Arc::new(Parts {
+                output: Output::new(description, tokenizer.vocabulary(), spelling)?,
+            }),
             tokenizer,
         })
     }
@@ -97,6 +110,24 @@ impl Pipeline {
     /// As [`Tokenizer::encode`].
     pub fn encode(&self, text: &str) -> Result<Vec<TokenId>, EncodeError> {
         self.tokenizer.encode(text)
+    }
+
+    /// The tokens of `text`, each with the bytes of `text` that it stands for.
+    fn tokens_with_offsets(
+        &self,
+        text: &str,
+    ) -> Result<(Vec<TokenId>, Vec<Range<usize>>), EncodeError> {
+        let encoding = self.tokenizer.encode_with_offsets(text)?;
+        Ok((encoding.ids, encoding.byte_ranges))
+    }
+
+    fn output(&self) -> &Output {
+        &self.parts.output
+    }
+
+    /// The bytes of a token of the model.
+    fn model_token_bytes(&self, id: TokenId) -> Option<&[u8]> {
+        self.tokenizer.vocabulary().token_bytes(id)
     }
 }
 
@@ -129,7 +160,7 @@ fn tokenizer(
 impl fmt::Debug for Pipeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pipeline")
-            .field("spelling", &self.parts.spelling)
+            .field("output", &self.parts.output)
             .field("tokenizer", &self.tokenizer)
             .finish_non_exhaustive()
     }

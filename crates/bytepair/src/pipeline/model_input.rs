@@ -134,14 +134,18 @@ impl ModelInput {
         }
     }
 
+    /// Sets added tokens around these.
+    pub(crate) fn surround(&mut self, before: &[TokenId], behind: &[TokenId], type_id: u32) {
+        let mut whole = Self::added(before, type_id);
+        whole.extend(self);
+        whole.extend(&Self::added(behind, type_id));
+        whole.overflowing = std::mem::take(&mut self.overflowing);
+        *self = whole;
+    }
+
     /// Keeps `most` tokens; the others overflow, in parts of up to `most` that share `stride` tokens
     /// with their neighbour.
-    pub(crate) fn cut(
-        &mut self,
-        most: usize,
-        stride: usize,
-        side: Side,
-    ) -> Result<(), InputError> {
+    pub(crate) fn cut(&mut self, most: usize, stride: usize, side: Side) -> Result<(), InputError> {
         let length = self.len();
         if length <= most {
             return Ok(());
@@ -256,7 +260,10 @@ impl Truncation {
             return Err(too_short);
         };
         let cut = |text: &mut ModelInput, most| text.cut(most, self.stride, self.side);
-        let lengths = (first.len(), second.as_ref().map_or(0, |second| second.len()));
+        let lengths = (
+            first.len(),
+            second.as_ref().map_or(0, |second| second.len()),
+        );
         if most == 0 {
             cut(first, 0)?;
             return second.map_or(Ok(()), |second| cut(second, 0));
@@ -365,10 +372,17 @@ pub struct InputError(pub(crate) InputKind);
 pub(crate) enum InputKind {
     /// The text itself has no tokens.
     Encode(crate::error::EncodeError),
-    TooShort { max_length: usize },
+    TooShort {
+        max_length: usize,
+    },
     NoSecond,
-    Stride { stride: usize, most: usize },
-    PaddingTooLong { length: usize },
+    Stride {
+        stride: usize,
+        most: usize,
+    },
+    PaddingTooLong {
+        length: usize,
+    },
 }
 
 impl InputError {
@@ -403,7 +417,10 @@ impl fmt::Display for InputError {
                 "a stride of {stride} tokens in parts of {most} would never come to an end"
             ),
             InputKind::PaddingTooLong { length } => {
-                write!(f, "padding to {length} tokens, over the limit of {MOST_PADDING}")
+                write!(
+                    f,
+                    "padding to {length} tokens, over the limit of {MOST_PADDING}"
+                )
             }
         }
     }

@@ -144,12 +144,7 @@ impl WordPiece {
     }
 
     /// Hands out the tokens that a failure at `node` makes certain, and gives the node to go on at.
-    fn fail(
-        &self,
-        node: u32,
-        end: &mut usize,
-        tokens: &mut Vec<(TokenId, usize)>,
-    ) -> Option<u32> {
+    fn fail(&self, node: u32, end: &mut usize, tokens: &mut Vec<(TokenId, usize)>) -> Option<u32> {
         let next = self.trie.failure(node)?;
         let first = tokens.len();
         tokens.extend(self.trie.certain(node));

@@ -27,13 +27,15 @@ impl Literal {
         let mut start = 0;
         while start < word.len() {
             let ends = (start + 1..=word.len()).rev();
-            let longest = ends.filter(|&end| word.is_char_boundary(end)).find_map(|end| {
-                let mut text = word[start..end].to_owned();
-                if start > 0 {
-                    text.insert_str(0, &self.prefix);
-                }
-                Some((*self.ids.get(&text)?, end))
-            });
+            let longest = ends
+                .filter(|&end| word.is_char_boundary(end))
+                .find_map(|end| {
+                    let mut text = word[start..end].to_owned();
+                    if start > 0 {
+                        text.insert_str(0, &self.prefix);
+                    }
+                    Some((*self.ids.get(&text)?, end))
+                });
             let Some((id, end)) = longest else {
                 return unknown;
             };
@@ -145,7 +147,10 @@ fn long_words_and_long_tokens_take_linear_time() {
     assert_eq!(count(1), 1);
     // One `a`, then `##aaa` as often as it fits, then `##a`.
     assert_eq!(count(1_000_000), 1 + 999_999 / 3);
-    assert_eq!(model.tokenize(&format!("{}c", "a".repeat(1_000_000))), [(7, 0..1_000_001)]);
+    assert_eq!(
+        model.tokenize(&format!("{}c", "a".repeat(1_000_000))),
+        [(7, 0..1_000_001)]
+    );
 }
 
 #[test]

@@ -15,6 +15,8 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use bpe_core::byte_level;
 
 use steps::{Part, State, Step};
@@ -26,10 +28,10 @@ pub(crate) struct Decoder {
 }
 
 /// What a token is to a decoder.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) enum TokenText<'a> {
     /// Its text in the file.
-    Text(&'a str),
+    Text(Cow<'a, str>),
     /// The bytes of a token that the file spells in the byte-level alphabet.
     Bytes(&'a [u8]),
 }
@@ -45,19 +47,6 @@ impl Decoder {
     /// Whether the first step is `ByteLevel`, for which bytes need not be spelled.
     fn takes_bytes(&self) -> bool {
         matches!(self.steps.first(), Some(Step::ByteLevel))
-    }
-
-    /// The text of all tokens.
-    ///
-    /// Cost: O(bytes) for each step.
-    pub(crate) fn decode<'t>(&self, tokens: impl IntoIterator<Item = TokenText<'t>>) -> String {
-        let mut text = String::new();
-        let mut decoding = self.start();
-        for token in tokens {
-            decoding.push(self, token, &mut text);
-        }
-        decoding.finish(self, &mut text);
-        text
     }
 
     /// Before the first token.
@@ -90,10 +79,15 @@ impl Decoding {
             }
             TokenText::Bytes(bytes) => {
                 let spelled = byte_level::encode(bytes);
-                run(&decoder.steps, &mut self.states, Part::whole(&spelled), text);
+                run(
+                    &decoder.steps,
+                    &mut self.states,
+                    Part::whole(&spelled),
+                    text,
+                );
             }
             TokenText::Text(token) => {
-                run(&decoder.steps, &mut self.states, Part::whole(token), text);
+                run(&decoder.steps, &mut self.states, Part::whole(&token), text);
             }
         }
     }

@@ -1,0 +1,293 @@
+//! What stands behind the model of a pipeline: decoding, and inputs of models.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use bpe_core::{DecodeError, TokenId, Vocabulary};
+
+use crate::error::LoadError;
+use crate::pipeline::Pipeline;
+use crate::pipeline::bpe::Spelling;
+use crate::pipeline::decoders::{Decoder, Decoding, TokenText};
+use crate::pipeline::description::{Description, Source};
+use crate::pipeline::model_input::{InputError, ModelInput, Padding, Truncation};
+use crate::pipeline::node::Node;
+use crate::pipeline::post_processors::{Blanks, PostProcessor, read_padding, read_truncation};
+
+/// The parts of a file that come behind the model, and what they have to know of the tokens.
+#[derive(Debug)]
+pub(crate) struct Output {
+    /// Added tokens, and whether they are special.
+    added: HashMap<TokenId, (Box<str>, bool)>,
+    /// Tokens like `<0x0A>`, which the vocabulary has as bytes.
+    fallback: HashMap<TokenId, String>,
+    spelling: Spelling,
+    decoder: Decoder,
+    post_processor: PostProcessor,
+    truncation: Option<Truncation>,
+    padding: Option<Padding>,
+}
+
+impl Output {
+    pub(crate) fn new(
+        description: &Description,
+        vocabulary: &Vocabulary,
+        spelling: Spelling,
+    ) -> Result<Self, LoadError> {
+        let Source {
+            truncation,
+            padding,
+            post_processor,
+            decoder,
+            ..
+        } = &description.source;
+        let added = description.added_tokens.iter();
+        let fallback = (0..=u8::MAX).filter_map(|byte| {
+            let id = vocabulary.byte_fallback(byte)?;
+            Some((id, format!("<0x{byte:02X}>")))
+        });
+        Ok(Self {
+            added: added
+                .map(|token| (token.id, (token.content.as_str().into(), token.special)))
+                .collect(),
+            fallback: fallback.collect(),
+            spelling,
+            decoder: Decoder::read(&Node::new("decoder", decoder))?,
+            post_processor: PostProcessor::read(&Node::new("post_processor", post_processor))?,
+            truncation: read_truncation(&Node::new("truncation", truncation))?,
+            padding: read_padding(&Node::new("padding", padding))?,
+        })
+    }
+
+    fn is_special(&self, id: TokenId) -> bool {
+        self.added.get(&id).is_some_and(|(_, special)| *special)
+    }
+
+    /// What the file has for a token of these bytes.
+    fn token_text<'t>(&'t self, id: TokenId, bytes: Option<&'t [u8]>) -> Option<TokenText<'t>> {
+        if let Some((content, _)) = self.added.get(&id) {
+            return Some(TokenText::Text(Cow::Borrowed(content)));
+        }
+        if let Some(text) = self.fallback.get(&id) {
+            return Some(TokenText::Text(Cow::Borrowed(text)));
+        }
+        let bytes = bytes?;
+        if self.spelling.byte_level {
+            return Some(TokenText::Bytes(bytes));
+        }
+        let text = String::from_utf8_lossy(bytes);
+        Some(TokenText::Text(match self.spelling.blank {
+            Some(blank) if text.contains(' ') => {
+                Cow::Owned(text.replace(' ', blank.encode_utf8(&mut [0; 4])))
+            }
+            _ => text,
+        }))
+    }
+}
+
+/// How tokens become an input of a model.
+#[derive(Debug, Clone)]
+pub struct InputOptions {
+    /// Whether the post-processor adds its tokens, as `[CLS]` before a text.
+    pub add_special_tokens: bool,
+    /// How long inputs may be. [`Pipeline::truncation`] has what the file says.
+    pub truncation: Option<Truncation>,
+    /// How long inputs have to be. [`Pipeline::padding`] has what the file says. A batch is padded with
+    /// [`Padding::pad`].
+    pub padding: Option<Padding>,
+}
+
+impl Default for InputOptions {
+    /// With special tokens, of whatever length.
+    fn default() -> Self {
+        Self {
+            add_special_tokens: true,
+            truncation: None,
+            padding: None,
+        }
+    }
+}
+
+impl Pipeline {
+    /// What a model is given for `first`, or for the pair of `first` and `second`: tokens with those
+    /// that the post-processor adds, their offsets and types, what is special and what is padding.
+    ///
+    /// Cost: that of encoding, and O(tokens).
+    ///
+    /// # Errors
+    ///
+    /// A text without tokens, as in [`Pipeline::encode`], or options that cannot be met.
+    pub fn model_input(
+        &self,
+        first: &str,
+        second: Option<&str>,
+        options: &InputOptions,
+    ) -> Result<ModelInput, InputError> {
+        let tokens = |text, type_id| -> Result<ModelInput, InputError> {
+            let (ids, offsets) = self.tokens_with_offsets(text)?;
+            Ok(ModelInput::new(ids, offsets, type_id))
+        };
+        let output = self.output();
+        let mut first_input = tokens(first, 0)?;
+        let mut second_input = second.map(|text| tokens(text, 1)).transpose()?;
+        if let Some(truncation) = &options.truncation {
+            let added = match options.add_special_tokens {
+                true => output.post_processor.added_tokens(second.is_some()),
+                false => 0,
+            };
+            truncation.cut(added, &mut first_input, second_input.as_mut())?;
+        }
+        let input = output.post_processor.process(
+            (first_input, first),
+            second_input.zip(second),
+            options.add_special_tokens,
+            self,
+        );
+        let mut batch = [input];
+        if let Some(padding) = &options.padding {
+            padding.pad(&mut batch)?;
+        }
+        let [input] = batch;
+        Ok(input)
+    }
+
+    /// The truncation that the file asks for. It is left off unless [`InputOptions`] have it.
+    pub fn truncation(&self) -> Option<&Truncation> {
+        self.output().truncation.as_ref()
+    }
+
+    /// The padding that the file asks for. It is left off unless [`InputOptions`] have it.
+    pub fn padding(&self) -> Option<&Padding> {
+        self.output().padding.as_ref()
+    }
+
+    /// The text of `ids` by the decoder of the file, special tokens included.
+    ///
+    /// Cost: O(bytes) for each step of the decoder.
+    ///
+    /// # Errors
+    ///
+    /// An id that no token has.
+    pub fn decode(&self, ids: &[TokenId]) -> Result<String, DecodeError> {
+        self.decode_all(ids, true)
+    }
+
+    /// The text of `ids` without the special tokens among them.
+    ///
+    /// Cost and errors: as [`Pipeline::decode`].
+    pub fn decode_without_special_tokens(&self, ids: &[TokenId]) -> Result<String, DecodeError> {
+        self.decode_all(ids, false)
+    }
+
+    fn decode_all(&self, ids: &[TokenId], special: bool) -> Result<String, DecodeError> {
+        let mut text = String::new();
+        let mut decoding = self.output().decoder.start();
+        for (index, &id) in ids.iter().enumerate() {
+            self.decode_one(&mut decoding, id, index, special, &mut text)?;
+        }
+        decoding.finish(&self.output().decoder, &mut text);
+        Ok(text)
+    }
+
+    fn decode_one(
+        &self,
+        decoding: &mut Decoding,
+        id: TokenId,
+        index: usize,
+        special: bool,
+        text: &mut String,
+    ) -> Result<(), DecodeError> {
+        let output = self.output();
+        let token = output.token_text(id, self.model_token_bytes(id));
+        let token = token.ok_or(DecodeError::unknown_id(id, index))?;
+        if special || !output.is_special(id) {
+            decoding.push(&output.decoder, token, text);
+        }
+        Ok(())
+    }
+
+    /// Text of ids that come one by one; joined, it is [`Pipeline::decode`] of all of them.
+    pub fn decode_stream(&self) -> PipelineDecodeStream {
+        PipelineDecodeStream::new(self, true)
+    }
+
+    /// As [`Pipeline::decode_stream`], for [`Pipeline::decode_without_special_tokens`].
+    pub fn decode_stream_without_special_tokens(&self) -> PipelineDecodeStream {
+        PipelineDecodeStream::new(self, false)
+    }
+}
+
+impl Blanks for Pipeline {
+    fn blanks(&self, id: TokenId) -> (usize, usize) {
+        match self.output().token_text(id, self.model_token_bytes(id)) {
+            Some(TokenText::Bytes(bytes)) => {
+                let count = |bytes: &mut dyn Iterator<Item = &u8>| {
+                    bytes.take_while(|&&byte| byte == b' ').count()
+                };
+                (count(&mut bytes.iter()), count(&mut bytes.iter().rev()))
+            }
+            Some(TokenText::Text(text)) => {
+                let count = |characters: &mut dyn Iterator<Item = char>| {
+                    let blank = |c: &char| *c == 'Ġ' || c.is_whitespace();
+                    characters.take_while(blank).count()
+                };
+                (count(&mut text.chars()), count(&mut text.chars().rev()))
+            }
+            None => (0, 0),
+        }
+    }
+}
+
+/// Text of ids as they come: each push hands out what no later id can change. Joined together with
+/// [`PipelineDecodeStream::finish`], the parts are [`Pipeline::decode`] of all ids.
+///
+/// What is held back depends on the decoder: up to three bytes where tokens are bytes; a run of byte
+/// tokens like `<0x0A>` until it ends, since one that is no UTF-8 makes U+FFFD of all of them; blanks
+/// that may be stripped at the end; all, where a decoder cleans up the whole text.
+#[derive(Debug, Clone)]
+pub struct PipelineDecodeStream {
+    pipeline: Pipeline,
+    decoding: Decoding,
+    special: bool,
+    text: String,
+    pushed: usize,
+}
+
+impl PipelineDecodeStream {
+    fn new(pipeline: &Pipeline, special: bool) -> Self {
+        Self {
+            pipeline: pipeline.clone(),
+            decoding: pipeline.output().decoder.start(),
+            special,
+            text: String::new(),
+            pushed: 0,
+        }
+    }
+
+    /// The text that `id` makes certain, which may be empty.
+    ///
+    /// # Errors
+    ///
+    /// An id that no token has, with its index among those pushed; the stream is then as it was, and
+    /// can go on.
+    pub fn push(&mut self, id: TokenId) -> Result<&str, DecodeError> {
+        self.text.clear();
+        self.pipeline.decode_one(
+            &mut self.decoding,
+            id,
+            self.pushed,
+            self.special,
+            &mut self.text,
+        )?;
+        self.pushed += 1;
+        Ok(&self.text)
+    }
+
+    /// The rest.
+    pub fn finish(self) -> String {
+        let mut text = String::new();
+        self.decoding
+            .finish(&self.pipeline.output().decoder, &mut text);
+        text
+    }
+}

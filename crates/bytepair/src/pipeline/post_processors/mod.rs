@@ -1,0 +1,217 @@
+//! Post-processors of `tokenizer.json`: the tokens around a text, or around and between two.
+
+mod read;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use bpe_core::TokenId;
+
+use super::model_input::ModelInput;
+
+pub(crate) use settings::{read_padding, read_truncation};
+
+/// The steps of a post-processor.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PostProcessor {
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// Blanks at the ends of a token are no part of what it stands for.
+    TrimOffsets {
+        prefix_space: bool,
+    },
+    /// All tokens are of the type 0.
+    OneType,
+    Template(Box<Template>),
+    /// `[CLS] A [SEP]`, and for a pair `B [SEP]` behind it.
+    Bert {
+        cls: TokenId,
+        sep: TokenId,
+    },
+    /// `<s> A </s>`, and for a pair `</s> B </s>` behind it.
+    Roberta {
+        cls: TokenId,
+        sep: TokenId,
+    },
+}
+
+/// What stands around a text, and around two.
+#[derive(Debug, Clone)]
+struct Template {
+    single: Vec<Piece>,
+    pair: Vec<Piece>,
+}
+
+#[derive(Debug, Clone)]
+enum Piece {
+    /// The first text, or the second.
+    Text {
+        second: bool,
+        type_id: u32,
+    },
+    Added {
+        ids: Vec<TokenId>,
+        type_id: u32,
+    },
+}
+
+/// What a post-processor has to know of a token to trim its offsets.
+pub(crate) trait Blanks {
+    /// How many characters at the start and at the end of the token's text in the file are white
+    /// space, or the `Ġ` of the byte-level alphabet.
+    fn blanks(&self, id: TokenId) -> (usize, usize);
+}
+
+impl PostProcessor {
+    /// Number of tokens that are added to a text, or to a pair.
+    pub(crate) fn added_tokens(&self, is_pair: bool) -> usize {
+        let added = |step: &Step| match (step, is_pair) {
+            (Step::TrimOffsets { .. } | Step::OneType, _) => 0,
+            (Step::Bert { .. } | Step::Roberta { .. }, false) => 2,
+            (Step::Bert { .. }, true) => 3,
+            (Step::Roberta { .. }, true) => 4,
+            (Step::Template(template), _) => template.pieces(is_pair).iter().map(Piece::len).sum(),
+        };
+        self.steps.iter().map(added).sum()
+    }
+
+    /// The input of a model for `first`, and `second` behind it. The texts are those that the offsets
+    /// are about.
+    ///
+    /// Cost: O(tokens), and O(bytes of the tokens whose offsets are trimmed).
+    pub(crate) fn process(
+        &self,
+        first: (ModelInput, &str),
+        second: Option<(ModelInput, &str)>,
+        add_special: bool,
+        blanks: &dyn Blanks,
+    ) -> ModelInput {
+        // Each part, and the text that its offsets are about.
+        let mut parts: Vec<(ModelInput, &str)> =
+            [Some(first), second].into_iter().flatten().collect();
+        for ((part, _), type_id) in parts.iter_mut().zip(0..) {
+            part.set_type_id(type_id);
+        }
+        for step in &self.steps {
+            step.process(&mut parts, add_special, blanks);
+        }
+        let mut whole = ModelInput::default();
+        for (part, _) in &parts {
+            whole.append(part);
+        }
+        whole
+    }
+}
+
+impl Step {
+    fn process(&self, parts: &mut Vec<(ModelInput, &str)>, add_special: bool, blanks: &dyn Blanks) {
+        match self {
+            Self::TrimOffsets { prefix_space } => {
+                for (part, text) in parts {
+                    trim_offsets(part, text, *prefix_space, blanks);
+                    for part in part.overflowing_mut() {
+                        trim_offsets(part, text, *prefix_space, blanks);
+                    }
+                }
+            }
+            Self::OneType => {
+                for (part, _) in parts {
+                    part.set_type_id(0);
+                }
+            }
+            Self::Template(template) => {
+                let pieces = template.pieces(parts.len() > 1).iter();
+                let process = |piece: &Piece| match piece {
+                    Piece::Text { second, type_id } => {
+                        // `tokenizers` has one value for each text, which all its places share.
+                        let (mut part, text) = parts.get(usize::from(*second))?.clone();
+                        part.set_type_id(*type_id);
+                        Some((part, text))
+                    }
+                    Piece::Added { ids, type_id } => {
+                        add_special.then(|| (ModelInput::added(ids, *type_id), ""))
+                    }
+                };
+                *parts = pieces.filter_map(process).collect();
+            }
+            _ if !add_special => {}
+            Self::Bert { cls, sep } => {
+                for ((part, _), index) in parts.iter_mut().zip(0..) {
+                    let before = if index == 0 { &[*cls][..] } else { &[] };
+                    surround(part, before, &[*sep], index);
+                }
+            }
+            Self::Roberta { cls, sep } => {
+                for ((part, _), index) in parts.iter_mut().zip(0..) {
+                    let before = if index == 0 { *cls } else { *sep };
+                    surround(part, &[before], &[*sep], 0);
+                    if index > 0 {
+                        // All of it, where others keep the type of their text.
+                        part.set_type_id(0);
+                        part.overflowing_mut()
+                            .iter_mut()
+                            .for_each(|o| o.set_type_id(0));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Template {
+    fn pieces(&self, is_pair: bool) -> &[Piece] {
+        match is_pair {
+            true => &self.pair,
+            false => &self.single,
+        }
+    }
+}
+
+impl Piece {
+    /// Number of tokens that are added.
+    fn len(&self) -> usize {
+        match self {
+            Self::Text { .. } => 0,
+            Self::Added { ids, .. } => ids.len(),
+        }
+    }
+}
+
+/// Sets tokens around a part, and around each part that overflows from it.
+fn surround(part: &mut ModelInput, before: &[TokenId], behind: &[TokenId], type_id: u32) {
+    part.surround(before, behind, type_id);
+    for part in part.overflowing_mut() {
+        part.surround(before, behind, type_id);
+    }
+}
+
+/// Takes blanks away from the ends of each token's range, as many as its text has. A token's range is
+/// counted in characters of the text, as `tokenizers` counts where it gives offsets in characters.
+fn trim_offsets(part: &mut ModelInput, text: &str, prefix_space: bool, blanks: &dyn Blanks) {
+    for (index, (id, range)) in part.tokens_mut().enumerate() {
+        let (mut leading, trailing) = blanks.blanks(id);
+        // One blank before the first token is the one that the pre-tokenizer set there.
+        if (index == 0 || range.start == 0) && prefix_space && leading == 1 {
+            leading = 0;
+        }
+        for _ in 0..leading {
+            let rest = text.get(range.start..range.end).unwrap_or_default();
+            range.start += rest.chars().next().map_or(0, char::len_utf8);
+        }
+        let mut end = range.end;
+        let before = text.get(..end).unwrap_or_default();
+        let mut before = before.chars().rev();
+        let characters = before.by_ref().take(trailing).map(char::len_utf8);
+        let mut counted = 0;
+        for length in characters {
+            end -= length;
+            counted += 1;
+        }
+        if counted == trailing {
+            range.end = end.max(range.start);
+        }
+    }
+}
