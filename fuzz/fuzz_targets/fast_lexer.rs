@@ -1,42 +1,67 @@
-//! Arbitrary text: the fast lexer with each instruction set, `unsafe` and safe, finds what the
-//! transcription finds, from every start.
+//! Arbitrary text: the fast lexer with each instruction set, `unsafe` and safe, finds the spans that the
+//! transcription finds, from every start, and several stages in one pass those of one after the other.
 
 #![no_main]
 
-use bpe_lexers::{Engine, Family, FastLexer, InstructionSet, Lexer, Pattern};
+use std::ops::ControlFlow;
+
+use bpe_lexers::{
+    Engine, Family, FastLexer, InstructionSet, Label, Lexer, Pattern, Spanner, SpecialMatcher,
+};
 use libfuzzer_sys::fuzz_target;
 
-const FAMILIES: [Family; 6] = [
-    Family::Gpt2,
-    Family::Cl100k,
-    Family::Cl100kOfTiktoken,
-    Family::Qwen2,
-    Family::O200k,
-    Family::Tekken,
+const STAGES: [&[Family]; 13] = [
+    &[Family::Gpt2],
+    &[Family::Cl100k],
+    &[Family::Cl100kOfTiktoken],
+    &[Family::Qwen2],
+    &[Family::O200k],
+    &[Family::Tekken],
+    &[Family::DigitGroups],
+    &[Family::SingleDigits],
+    &[Family::HanAndKana],
+    &[Family::DeepseekV3],
+    &[Family::DigitGroups, Family::HanAndKana, Family::DeepseekV3],
+    &[Family::DigitGroups, Family::Gpt2],
+    &[Family::SingleDigits, Family::Gpt2],
 ];
 
 fuzz_target!(|input: (u8, u8, String)| {
-    let (family, start, text) = input;
+    let (stages, start, text) = input;
     let start = text.ceil_char_boundary(usize::from(start).min(text.len()));
-    let pattern = Pattern::of_family(FAMILIES[usize::from(family) % FAMILIES.len()]);
-    let mut oracle = pattern
-        .lexer(Engine::Transcription)
-        .expect("a known family");
-    let expected = ends(oracle.as_mut(), &text, start);
+    let text = &text[start..];
+    let stages = STAGES[usize::from(stages) % STAGES.len()];
+    let expected = spans(text, stages, |pattern| {
+        pattern
+            .lexer(Engine::Transcription)
+            .expect("a known family")
+    });
     for set in InstructionSet::available() {
-        let mut fast = FastLexer::with_instructions(&pattern, set).expect("an available set");
-        assert_eq!(ends(&mut fast, &text, start), expected, "{fast:?}");
+        let found = spans(text, stages, |pattern| {
+            let lexer = FastLexer::with_instructions(pattern, set);
+            Box::new(lexer.expect("an available set"))
+        });
+        assert_eq!(found, expected, "{set:?}, {stages:?}");
     }
 });
 
-fn ends(lexer: &mut dyn Lexer, text: &str, start: usize) -> Vec<usize> {
-    let mut ends = Vec::new();
-    loop {
-        let (count, from) = (ends.len(), ends.last().copied().unwrap_or(start));
-        let beyond = lexer.pre_token_ends(text, from, 20, &mut ends);
-        assert_eq!(beyond, Ok(None));
-        if ends.len() == count {
-            return ends;
-        }
-    }
+fn spans(
+    text: &str,
+    stages: &[Family],
+    lexer: impl Fn(&Pattern) -> Box<dyn Lexer>,
+) -> Vec<(usize, Label)> {
+    let lexers = stages
+        .iter()
+        .map(|&family| lexer(&Pattern::of_family(family)));
+    let mut found = Vec::new();
+    let flow = Spanner::new(lexers.collect()).for_each_span(
+        text.as_bytes(),
+        &SpecialMatcher::none(),
+        |span| {
+            found.push((span.end, span.label));
+            ControlFlow::<()>::Continue(())
+        },
+    );
+    assert!(flow.expect("these engines never give up").is_continue());
+    found
 }

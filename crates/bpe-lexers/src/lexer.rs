@@ -88,6 +88,13 @@ pub trait Lexer: Send + Sync + UnwindSafe + RefUnwindSafe {
         Ok(None)
     }
 
+    /// Returns the fast engine, where this is it, so that a [`Spanner`](crate::Spanner) can run several
+    /// stages in one pass. Others leave it at `None`.
+    #[doc(hidden)]
+    fn as_fast(&self) -> Option<&FastLexer> {
+        None
+    }
+
     /// Returns a lexer for another thread: the same tables, fresh scratch memory.
     fn clone_box(&self) -> Box<dyn Lexer>;
 }

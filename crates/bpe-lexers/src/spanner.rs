@@ -2,7 +2,7 @@
 
 use core::ops::{ControlFlow, Range};
 
-use crate::{LexError, Lexer, SpecialMatcher};
+use crate::{FastLexer, LexError, Lexer, SpecialMatcher};
 
 /// A stretch of a text and what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,6 +67,8 @@ pub enum Run<'r> {
 ///    stands between them alike, are the segments of the next one. (`tokenizers` calls this a
 ///    sequence of `Split` with the behaviour `Isolated`.) The last stage gives the label.
 ///
+/// Stages that the fast engine can run in one pass ([`FastLexer`]) it does run so.
+///
 /// The lexers own scratch memory, so there is one spanner per thread; a clone shares their
 /// tables. Linear in the text if the lexers are; allocates nothing itself once it is warm.
 ///
@@ -91,13 +93,17 @@ pub struct Spanner {
     stages: Vec<Box<dyn Lexer>>,
     /// Scratch memory: the ends of pre-tokens that the last stage has found at once.
     ends: Vec<usize>,
-    /// Scratch memory: the ends of spans that several stages have found one by one.
+    /// Scratch memory: the ends of pieces that several stages have found few by few.
     collected: Vec<usize>,
 }
 
 impl Spanner {
     /// Returns a spanner with these stages. Without a stage each segment is one word.
     pub fn new(stages: Vec<Box<dyn Lexer>>) -> Self {
+        let stages = match FastLexer::of_stages(&stages) {
+            Some(lexer) => vec![Box::new(lexer) as Box<dyn Lexer>],
+            None => stages,
+        };
         Self {
             stages,
             ends: Vec::new(),
@@ -120,30 +126,45 @@ impl Spanner {
         specials: &SpecialMatcher,
         mut visit: impl FnMut(Span) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>, LexError> {
-        let mut from = 0;
-        while let Some((index, special)) = specials.find(text, from) {
-            let before = text.get(from..special.start).unwrap_or_default();
-            let flow =
-                between_specials(&mut self.stages, before, from, &mut self.ends, &mut visit)?;
-            if flow.is_break() {
-                return Ok(flow);
+        let fused = match &*self.stages {
+            [lexer] => lexer
+                .as_fast()
+                .filter(|lexer| lexer.has_gaps_among_pieces()),
+            _ => None,
+        };
+        let fused = fused.cloned();
+        self.walk(text, specials, |run, label| match run {
+            Run::Pieces {
+                offset,
+                start,
+                ends,
+            } => {
+                let mut start = offset + start;
+                for end in ends {
+                    let end = offset + end;
+                    let label = match (label, &fused) {
+                        (Found::PreTokens, Some(lexer)) if lexer.is_gap(&text[start..end]) => {
+                            Label::Gap
+                        }
+                        (Found::PreTokens, _) => Label::Word,
+                        (Found::Labelled(label), _) => label,
+                    };
+                    let flow = visit(Span { start, end, label });
+                    if flow.is_break() {
+                        return flow;
+                    }
+                    start = end;
+                }
+                ControlFlow::Continue(())
             }
-            let flow = visit(Span {
-                start: special.start,
-                end: special.end,
+            Run::Special { index, range } => visit(Span {
+                start: range.start,
+                end: range.end,
                 label: Label::Special(index),
-            });
-            if flow.is_break() {
-                return Ok(flow);
-            }
-            from = special.end;
-        }
-        let last = text.get(from..).unwrap_or_default();
-        between_specials(&mut self.stages, last, from, &mut self.ends, &mut visit)
+            }),
+        })
     }
-}
 
-impl Spanner {
     /// Calls `visit` for each run of pieces and each special token of `text` in order, until it
     /// breaks: the spans of [`Spanner::for_each_span`], words and gaps alike, many in a call.
     ///
@@ -184,115 +205,78 @@ impl Spanner {
         specials: &SpecialMatcher,
         mut visit: impl FnMut(Run<'_>) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>, LexError> {
+        if self.stages.len() == 1 {
+            return self.walk(text, specials, |run, _| visit(run));
+        }
+        // Several stages find few pieces at a time: they are collected.
+        let mut batch = Batch {
+            start: 0,
+            ends: core::mem::take(&mut self.collected),
+        };
+        batch.ends.clear();
+        let flow = self.walk(text, specials, |run, _| match run {
+            Run::Pieces {
+                offset,
+                start,
+                ends,
+            } => {
+                if batch.ends.is_empty() {
+                    batch.start = offset + start;
+                }
+                batch.ends.extend(ends.iter().map(|end| offset + end));
+                match batch.ends.len() < LARGEST_BATCH {
+                    true => ControlFlow::Continue(()),
+                    false => batch.visit(&mut visit),
+                }
+            }
+            special @ Run::Special { .. } => match batch.visit(&mut visit) {
+                ControlFlow::Continue(()) => visit(special),
+                flow => flow,
+            },
+        });
+        // What was found before an error is visited too.
+        let last = match flow {
+            Ok(ControlFlow::Break(_)) => ControlFlow::Continue(()),
+            _ => batch.visit(&mut visit),
+        };
+        self.collected = batch.ends;
+        match last {
+            ControlFlow::Continue(()) => flow,
+            flow => Ok(flow),
+        }
+    }
+
+    /// Calls `visit` for what the last stage finds at once, special tokens and invalid parts.
+    fn walk<B>(
+        &mut self,
+        text: &[u8],
+        specials: &SpecialMatcher,
+        visit: impl FnMut(Run<'_>, Found) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>, LexError> {
+        let mut walk = Walk {
+            ends: &mut self.ends,
+            visit,
+        };
         let mut from = 0;
         while let Some((index, special)) = specials.find(text, from) {
             let before = text.get(from..special.start).unwrap_or_default();
-            let flow = self.runs_between(before, from, &mut visit)?;
+            let flow = walk.between_specials(&mut self.stages, before, from)?;
             if flow.is_break() {
                 return Ok(flow);
             }
             from = special.end;
-            let flow = visit(Run::Special {
+            let label = Found::Labelled(Label::Special(index));
+            let special = Run::Special {
                 index,
                 range: special,
-            });
+            };
+            let flow = (walk.visit)(special, label);
             if flow.is_break() {
                 return Ok(flow);
             }
         }
         let last = text.get(from..).unwrap_or_default();
-        self.runs_between(last, from, &mut visit)
-    }
-
-    /// The runs of text without special tokens, which starts at byte `offset` of the whole.
-    fn runs_between<B, V: FnMut(Run<'_>) -> ControlFlow<B>>(
-        &mut self,
-        bytes: &[u8],
-        offset: usize,
-        visit: &mut V,
-    ) -> Result<ControlFlow<B>, LexError> {
-        if let Ok(segment) = core::str::from_utf8(bytes) {
-            return self.runs_of(segment, offset, visit);
-        }
-        let mut start = offset;
-        for chunk in bytes.utf8_chunks() {
-            let flow = self.runs_of(chunk.valid(), start, visit)?;
-            if flow.is_break() {
-                return Ok(flow);
-            }
-            start += chunk.valid().len();
-            let invalid = chunk.invalid().len();
-            if invalid > 0 {
-                let flow = visit(Run::Pieces {
-                    offset: start,
-                    start: 0,
-                    ends: &[invalid],
-                });
-                if flow.is_break() {
-                    return Ok(flow);
-                }
-                start += invalid;
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    }
-
-    /// The runs of one segment.
-    fn runs_of<B, V: FnMut(Run<'_>) -> ControlFlow<B>>(
-        &mut self,
-        segment: &str,
-        offset: usize,
-        visit: &mut V,
-    ) -> Result<ControlFlow<B>, LexError> {
-        if segment.is_empty() {
-            return Ok(ControlFlow::Continue(()));
-        }
-        if let [lexer] = &mut *self.stages {
-            return runs_of_one(&mut **lexer, segment, offset, &mut self.ends, visit);
-        }
-        // The spans of several stages come one by one: they are collected.
-        let mut collected = core::mem::take(&mut self.collected);
-        collected.clear();
-        let mut start = 0;
-        let flow = lex(
-            &mut self.stages,
-            segment,
-            0,
-            Label::Word,
-            &mut self.ends,
-            &mut |span: Span| {
-                collected.push(span.end);
-                if collected.len() < LARGEST_BATCH {
-                    return ControlFlow::Continue(());
-                }
-                let flow = visit(Run::Pieces {
-                    offset,
-                    start,
-                    ends: &collected,
-                });
-                collected.clear();
-                start = span.end;
-                flow
-            },
-        );
-        let flow = match flow {
-            Ok(ControlFlow::Break(value)) => Ok(ControlFlow::Break(value)),
-            // What was found before an error is visited, as `for_each_span` does.
-            found if !collected.is_empty() => {
-                let flow = visit(Run::Pieces {
-                    offset,
-                    start,
-                    ends: &collected,
-                });
-                match flow {
-                    ControlFlow::Break(value) => Ok(ControlFlow::Break(value)),
-                    ControlFlow::Continue(()) => found,
-                }
-            }
-            found => found,
-        };
-        self.collected = collected;
-        flow.map_err(|error| error.moved_by(offset))
+        walk.between_specials(&mut self.stages, last, from)
     }
 }
 
@@ -305,83 +289,183 @@ impl core::fmt::Debug for Spanner {
     }
 }
 
-/// Lexes text without special tokens, which starts at byte `offset` of the whole.
-fn between_specials<B, V: FnMut(Span) -> ControlFlow<B>>(
-    stages: &mut [Box<dyn Lexer>],
-    bytes: &[u8],
-    offset: usize,
-    ends: &mut Vec<usize>,
-    visit: &mut V,
-) -> Result<ControlFlow<B>, LexError> {
-    if let Ok(segment) = core::str::from_utf8(bytes) {
-        return lex(stages, segment, offset, Label::Word, ends, visit);
-    }
-    let mut start = offset;
-    for chunk in bytes.utf8_chunks() {
-        let flow = lex(stages, chunk.valid(), start, Label::Word, ends, visit)?;
-        if flow.is_break() {
-            return Ok(flow);
+/// Pieces that are still to be visited, in bytes of the text.
+struct Batch {
+    start: usize,
+    ends: Vec<usize>,
+}
+
+impl Batch {
+    /// Visits the pieces, if there are any, and forgets them.
+    fn visit<B>(&mut self, visit: &mut impl FnMut(Run<'_>) -> ControlFlow<B>) -> ControlFlow<B> {
+        if self.ends.is_empty() {
+            return ControlFlow::Continue(());
         }
-        start += chunk.valid().len();
-        let invalid = chunk.invalid();
-        if !invalid.is_empty() {
-            let end = start + invalid.len();
-            let flow = visit(Span {
-                start,
-                end,
-                label: Label::Word,
-            });
+        let flow = visit(Run::Pieces {
+            offset: 0,
+            start: self.start,
+            ends: &self.ends,
+        });
+        self.ends.clear();
+        flow
+    }
+}
+
+/// What the pieces of a run are.
+#[derive(Clone, Copy)]
+enum Found {
+    /// What the last stage returned.
+    PreTokens,
+    /// All of them this.
+    Labelled(Label),
+}
+
+/// The way through a text, run by run.
+struct Walk<'w, V> {
+    ends: &'w mut Vec<usize>,
+    visit: V,
+}
+
+impl<V> Walk<'_, V> {
+    /// Lexes text without special tokens, which starts at byte `offset` of the whole.
+    fn between_specials<B>(
+        &mut self,
+        stages: &mut [Box<dyn Lexer>],
+        bytes: &[u8],
+        offset: usize,
+    ) -> Result<ControlFlow<B>, LexError>
+    where
+        V: FnMut(Run<'_>, Found) -> ControlFlow<B>,
+    {
+        if let Ok(segment) = core::str::from_utf8(bytes) {
+            return self.lex(stages, segment, offset, Label::Word);
+        }
+        let mut start = offset;
+        for chunk in bytes.utf8_chunks() {
+            let flow = self.lex(stages, chunk.valid(), start, Label::Word)?;
             if flow.is_break() {
                 return Ok(flow);
             }
-            start = end;
+            start += chunk.valid().len();
+            let flow = self.piece(start, chunk.invalid().len(), Label::Word);
+            if flow.is_break() {
+                return Ok(flow);
+            }
+            start += chunk.invalid().len();
         }
+        Ok(ControlFlow::Continue(()))
     }
-    Ok(ControlFlow::Continue(()))
-}
 
-/// Lexes one segment, which starts at byte `offset` of the whole, with all stages. Without a
-/// stage the segment is one span with this label.
-fn lex<B, V: FnMut(Span) -> ControlFlow<B>>(
-    stages: &mut [Box<dyn Lexer>],
-    segment: &str,
-    offset: usize,
-    label: Label,
-    ends: &mut Vec<usize>,
-    visit: &mut V,
-) -> Result<ControlFlow<B>, LexError> {
-    if segment.is_empty() {
-        return Ok(ControlFlow::Continue(()));
-    }
-    let Some((lexer, later)) = stages.split_first_mut() else {
-        return Ok(visit(Span {
-            start: offset,
-            end: offset + segment.len(),
-            label,
-        }));
-    };
-    if later.is_empty() {
-        return lex_last(&mut **lexer, segment, offset, ends, visit);
-    }
-    let mut position = 0;
-    while position < segment.len() {
-        let found = lexer
-            .next_pre_token(segment, position)
-            .map_err(|error| error.moved_by(offset))?
-            .unwrap_or(segment.len()..segment.len());
-        let (gap, word) =
-            parts(segment, position, &found).map_err(|error| error.moved_by(offset))?;
-        let flow = lex(later, gap, offset + position, Label::Gap, ends, visit)?;
-        if flow.is_break() {
-            return Ok(flow);
+    /// One piece, if it is not empty.
+    fn piece<B>(&mut self, start: usize, length: usize, label: Label) -> ControlFlow<B>
+    where
+        V: FnMut(Run<'_>, Found) -> ControlFlow<B>,
+    {
+        if length == 0 {
+            return ControlFlow::Continue(());
         }
-        let flow = lex(later, word, offset + found.start, Label::Word, ends, visit)?;
-        if flow.is_break() {
-            return Ok(flow);
-        }
-        position = found.end;
+        let piece = Run::Pieces {
+            offset: start,
+            start: 0,
+            ends: &[length],
+        };
+        (self.visit)(piece, Found::Labelled(label))
     }
-    Ok(ControlFlow::Continue(()))
+
+    /// Lexes one segment, which starts at byte `offset` of the whole, with all stages. Without a
+    /// stage the segment is one span with this label.
+    fn lex<B>(
+        &mut self,
+        stages: &mut [Box<dyn Lexer>],
+        segment: &str,
+        offset: usize,
+        label: Label,
+    ) -> Result<ControlFlow<B>, LexError>
+    where
+        V: FnMut(Run<'_>, Found) -> ControlFlow<B>,
+    {
+        if segment.is_empty() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let Some((lexer, later)) = stages.split_first_mut() else {
+            return Ok(self.piece(offset, segment.len(), label));
+        };
+        if later.is_empty() {
+            return self.lex_last(&mut **lexer, segment, offset);
+        }
+        let moved = |error: LexError| error.moved_by(offset);
+        let mut position = 0;
+        while position < segment.len() {
+            let found = lexer.next_pre_token(segment, position).map_err(moved)?;
+            let found = found.unwrap_or(segment.len()..segment.len());
+            let (gap, word) = parts(segment, position, &found).map_err(moved)?;
+            let flow = self.lex(later, gap, offset + position, Label::Gap)?;
+            if flow.is_break() {
+                return Ok(flow);
+            }
+            let flow = self.lex(later, word, offset + found.start, Label::Word)?;
+            if flow.is_break() {
+                return Ok(flow);
+            }
+            position = found.end;
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// As [`Walk::lex`], with one stage, many pre-tokens at a time.
+    fn lex_last<B>(
+        &mut self,
+        lexer: &mut dyn Lexer,
+        segment: &str,
+        offset: usize,
+    ) -> Result<ControlFlow<B>, LexError>
+    where
+        V: FnMut(Run<'_>, Found) -> ControlFlow<B>,
+    {
+        let moved = |error: LexError| error.moved_by(offset);
+        let mut position = 0;
+        // Few at first, for a caller who wants but a few.
+        let mut limit = FIRST_BATCH;
+        while position < segment.len() {
+            self.ends.clear();
+            let beyond = lexer.pre_token_ends(segment, position, limit, self.ends);
+            limit = (2 * limit).min(LARGEST_BATCH);
+            // A lexer of a caller may return anything: what is right before its first fault counts.
+            let (right, fault) = right_ends(segment, position, self.ends);
+            let first = position;
+            position = right.last().copied().unwrap_or(position);
+            if !right.is_empty() {
+                let run = Run::Pieces {
+                    offset,
+                    start: first,
+                    ends: right,
+                };
+                let flow = (self.visit)(run, Found::PreTokens);
+                if flow.is_break() {
+                    return Ok(flow);
+                }
+            }
+            if let Some(error) = fault {
+                return Err(moved(error));
+            }
+            let found = match beyond.map_err(moved)? {
+                Some(found) => found,
+                None if position > first => continue,
+                None => segment.len()..segment.len(),
+            };
+            let (gap, word) = parts(segment, position, &found).map_err(moved)?;
+            let flow = self.piece(offset + position, gap.len(), Label::Gap);
+            if flow.is_break() {
+                return Ok(flow);
+            }
+            let flow = self.piece(offset + found.start, word.len(), Label::Word);
+            if flow.is_break() {
+                return Ok(flow);
+            }
+            position = found.end;
+        }
+        Ok(ControlFlow::Continue(()))
+    }
 }
 
 /// What stands before a pre-token that was found from `position` on, and the pre-token.
@@ -406,121 +490,6 @@ fn parts<'t>(
         ));
     }
     Ok((gap, word))
-}
-
-/// As [`lex`], with one stage, many pre-tokens at a time.
-fn lex_last<B, V: FnMut(Span) -> ControlFlow<B>>(
-    lexer: &mut dyn Lexer,
-    segment: &str,
-    offset: usize,
-    ends: &mut Vec<usize>,
-    visit: &mut V,
-) -> Result<ControlFlow<B>, LexError> {
-    let mut span = |start, end, label| {
-        visit(Span {
-            start: offset + start,
-            end: offset + end,
-            label,
-        })
-    };
-    let mut position = 0;
-    // Few at first, for a caller who wants but a few.
-    let mut limit = FIRST_BATCH;
-    while position < segment.len() {
-        ends.clear();
-        let beyond = lexer.pre_token_ends(segment, position, limit, ends);
-        limit = (2 * limit).min(LARGEST_BATCH);
-        let first = position;
-        for &end in ends.iter() {
-            parts(segment, position, &(position..end)).map_err(|error| error.moved_by(offset))?;
-            let flow = span(position, end, Label::Word);
-            if flow.is_break() {
-                return Ok(flow);
-            }
-            position = end;
-        }
-        let found = match beyond.map_err(|error| error.moved_by(offset))? {
-            Some(found) => found,
-            None if position > first => continue,
-            None => segment.len()..segment.len(),
-        };
-        let (gap, word) =
-            parts(segment, position, &found).map_err(|error| error.moved_by(offset))?;
-        if !gap.is_empty() {
-            let flow = span(position, found.start, Label::Gap);
-            if flow.is_break() {
-                return Ok(flow);
-            }
-        }
-        if !word.is_empty() {
-            let flow = span(found.start, found.end, Label::Word);
-            if flow.is_break() {
-                return Ok(flow);
-            }
-        }
-        position = found.end;
-    }
-    Ok(ControlFlow::Continue(()))
-}
-
-/// As [`lex_last`], run by run.
-fn runs_of_one<B, V: FnMut(Run<'_>) -> ControlFlow<B>>(
-    lexer: &mut dyn Lexer,
-    segment: &str,
-    offset: usize,
-    ends: &mut Vec<usize>,
-    visit: &mut V,
-) -> Result<ControlFlow<B>, LexError> {
-    let moved = |error: LexError| error.moved_by(offset);
-    let mut position = 0;
-    let mut limit = FIRST_BATCH;
-    while position < segment.len() {
-        ends.clear();
-        let beyond = lexer.pre_token_ends(segment, position, limit, ends);
-        limit = (2 * limit).min(LARGEST_BATCH);
-        let first = position;
-        // A lexer of a caller may return anything: what is right before its first fault counts.
-        let (right, fault) = right_ends(segment, position, ends);
-        position = right.last().copied().unwrap_or(position);
-        if !right.is_empty() {
-            let flow = visit(Run::Pieces {
-                offset,
-                start: first,
-                ends: right,
-            });
-            if flow.is_break() {
-                return Ok(flow);
-            }
-        }
-        if let Some(error) = fault {
-            return Err(moved(error));
-        }
-        let found = match beyond.map_err(moved)? {
-            Some(found) => found,
-            None if position > first => continue,
-            None => segment.len()..segment.len(),
-        };
-        let (gap, word) = parts(segment, position, &found).map_err(moved)?;
-        let both = [position + gap.len(), found.end];
-        let used = match (gap.is_empty(), word.is_empty()) {
-            (false, false) => &both[..],
-            (false, true) => &both[..1],
-            (true, false) => &both[1..],
-            (true, true) => &[],
-        };
-        if !used.is_empty() {
-            let flow = visit(Run::Pieces {
-                offset,
-                start: position,
-                ends: used,
-            });
-            if flow.is_break() {
-                return Ok(flow);
-            }
-        }
-        position = found.end;
-    }
-    Ok(ControlFlow::Continue(()))
 }
 
 /// The ends up to the first that is none, and what is wrong with that.

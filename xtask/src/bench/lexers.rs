@@ -1,9 +1,13 @@
 //! The lexers alone, each family and corpus, all engines in turn: what their ratios are.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use bpe_lexers::{Engine, Family, FastLexer, InstructionSet, Lexer, Pattern};
+use bpe_lexers::{
+    Engine, Family, FastLexer, InstructionSet, Lexer, Pattern, PatternError, Run, Spanner,
+    SpecialMatcher,
+};
 use serde_json::{Value, json};
 
 use super::{Error, corpora, write_json};
@@ -13,17 +17,28 @@ pub(crate) struct Arguments {
     /// How often each engine has its turn.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
+    /// Only the families whose names hold this.
+    #[arg(long, default_value = "")]
+    family: String,
+    /// Only the engines whose names hold this, and the reference.
+    #[arg(long, default_value = "")]
+    engine: String,
     /// Write the results to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
-const FAMILIES: [(&str, Family); 5] = [
-    ("gpt2", Family::Gpt2),
-    ("cl100k", Family::Cl100k),
-    ("o200k", Family::O200k),
-    ("qwen2", Family::Qwen2),
-    ("tekken", Family::Tekken),
+const FAMILIES: [(&str, &[Family]); 7] = [
+    ("gpt2", &[Family::Gpt2]),
+    ("cl100k", &[Family::Cl100k]),
+    ("o200k", &[Family::O200k]),
+    ("qwen2", &[Family::Qwen2]),
+    ("tekken", &[Family::Tekken]),
+    (
+        "deepseek",
+        &[Family::DigitGroups, Family::HanAndKana, Family::DeepseekV3],
+    ),
+    ("digits", &[Family::SingleDigits, Family::Gpt2]),
 ];
 
 /// A turn lasts at least so long, so that the clock does not count.
@@ -32,7 +47,7 @@ const TURN_SECONDS: f64 = 0.005;
 /// One engine, and what its turns took.
 struct Contender {
     name: String,
-    lexer: Box<dyn Lexer>,
+    spanner: Spanner,
     /// How many passes over the text a turn has.
     passes: u32,
     /// Seconds a pass, turn by turn.
@@ -43,15 +58,21 @@ struct Contender {
 pub(super) fn run(arguments: &Arguments) -> Result<bool, Error> {
     let corpora = corpora::all()?;
     let mut results = Vec::new();
-    for (family_name, family) in FAMILIES {
+    for (family_name, families) in FAMILIES {
+        if !family_name.contains(&arguments.family) {
+            continue;
+        }
         for (corpus, text) in &corpora {
-            let mut contenders = contenders(family)?;
+            let mut contenders = contenders(families)?;
+            contenders.retain(|contender| {
+                contender.name == "reference" || contender.name.contains(&arguments.engine)
+            });
             let mut expected: Option<Vec<usize>> = None;
             for contender in &mut contenders {
                 let mut ends = Vec::new();
                 let start = Instant::now();
-                lex(contender.lexer.as_mut(), text, |more| {
-                    ends.extend_from_slice(more)
+                lex(&mut contender.spanner, text, |offset, more| {
+                    ends.extend(more.iter().map(|end| offset + end));
                 })?;
                 let seconds = start.elapsed().as_secs_f64();
                 contender.passes = (TURN_SECONDS / seconds).ceil().clamp(1.0, 1000.0) as u32;
@@ -67,7 +88,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Error> {
                     let start = Instant::now();
                     let mut count = 0;
                     for _ in 0..contender.passes {
-                        lex(contender.lexer.as_mut(), text, |more| count += more.len())?;
+                        lex(&mut contender.spanner, text, |_, more| count += more.len())?;
                     }
                     std::hint::black_box(count);
                     let seconds = start.elapsed().as_secs_f64();
@@ -105,47 +126,57 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// The engines that run the family, the reference first.
-fn contenders(family: Family) -> Result<Vec<Contender>, Error> {
-    let pattern = Pattern::of_family(family);
-    let mut lexers: Vec<(String, Box<dyn Lexer>)> = Vec::new();
+/// The engines that run the families one after the other, the reference first.
+fn contenders(families: &[Family]) -> Result<Vec<Contender>, Error> {
+    let patterns: Vec<_> = families
+        .iter()
+        .map(|&family| Pattern::of_family(family))
+        .collect();
+    let mut contenders = Vec::new();
+    let mut add = |name: String, lexers: Result<Vec<Box<dyn Lexer>>, PatternError>| match lexers {
+        Ok(lexers) => {
+            contenders.push(Contender {
+                name,
+                spanner: Spanner::new(lexers),
+                passes: 1,
+                seconds: Vec::new(),
+            });
+            Ok(())
+        }
+        Err(error) if error.is_unsupported() => Ok(()),
+        Err(error) => Err(error),
+    };
     for (name, engine) in [
         ("reference", Engine::Reference),
         ("automata", Engine::Automata),
         ("logos", Engine::Logos),
     ] {
-        match pattern.lexer(engine) {
-            Ok(lexer) => lexers.push((name.to_owned(), lexer)),
-            Err(error) if error.is_unsupported() => {}
-            Err(error) => return Err(error.into()),
-        }
+        let lexers = patterns.iter().map(|pattern| pattern.lexer(engine));
+        add(name.to_owned(), lexers.collect())?;
     }
     for set in InstructionSet::available() {
-        let lexer = FastLexer::with_instructions(&pattern, set)?;
-        lexers.push((format!("fast {set:?}").to_lowercase(), Box::new(lexer)));
+        let lexers = patterns.iter().map(|pattern| {
+            let lexer = FastLexer::with_instructions(pattern, set)?;
+            Ok(Box::new(lexer) as Box<dyn Lexer>)
+        });
+        add(format!("fast {set:?}").to_lowercase(), lexers.collect())?;
     }
-    let contenders = lexers.into_iter().map(|(name, lexer)| Contender {
-        name,
-        lexer,
-        passes: 1,
-        seconds: Vec::new(),
-    });
-    Ok(contenders.collect())
+    Ok(contenders)
 }
 
-/// Hands on the ends of all pre-tokens, many at a time.
-fn lex(lexer: &mut dyn Lexer, text: &str, mut visit: impl FnMut(&[usize])) -> Result<(), Error> {
-    let mut ends = Vec::new();
-    let mut start = 0;
-    loop {
-        ends.clear();
-        lexer.pre_token_ends(text, start, 1024, &mut ends)?;
-        match ends.last() {
-            Some(&last) => start = last,
-            None => return Ok(()),
+/// Hands on where runs of pieces are and the ends of the pieces, many at a time.
+fn lex(
+    spanner: &mut Spanner,
+    text: &str,
+    mut visit: impl FnMut(usize, &[usize]),
+) -> Result<(), Error> {
+    let flow = spanner.for_each_run::<()>(text.as_bytes(), &SpecialMatcher::none(), |run| {
+        if let Run::Pieces { offset, ends, .. } = run {
+            visit(offset, ends);
         }
-        visit(&ends);
-    }
+        ControlFlow::Continue(())
+    });
+    Ok(flow.map(drop)?)
 }
 
 fn median(values: &[f64]) -> f64 {

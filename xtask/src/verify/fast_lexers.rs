@@ -1,5 +1,6 @@
 //! The fast engine with each instruction set, logos and the automata, against the transcription and
 //! the reference: all tuples of one character a cell, at every place in a block of 64 bytes.
+//! `fast_stages` does so for several stages in one pass.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +51,7 @@ const MAIN: [usize; 3] = [0, 1, 4];
 
 pub(super) fn check(claims: &mut Claims) {
     claims.check(
-        "every engine and instruction set has the transcription's pre-tokens on all texts of up to k cells",
+        "every engine and instruction set has the reference's pre-tokens on all texts of up to k cells",
         |settings, _| {
             let mut notes = Vec::new();
             let mut cases = 0;
@@ -60,13 +61,13 @@ pub(super) fn check(claims: &mut Claims) {
                 let found = parallel(cells.len() * cells.len(), |job| {
                     let mut engines = Comparison::new(family)?;
                     let start = [cells[job / cells.len()], cells[job % cells.len()]];
-                    let text = String::from_iter(start);
+                    let mut text = String::from_iter(start);
                     // The texts of one cell are counted once, with the first of the second.
                     let alone = match job % cells.len() {
                         0 => engines.check(&start[..1].iter().collect::<String>(), 1)?,
                         _ => 0,
                     };
-                    Ok(alone + engines.check_all_after(&text, 2, longest, &cells)?)
+                    Ok(alone + engines.check_all_after(&mut text, 2, longest, &cells)?)
                 })?;
                 notes.push(format!("{family:?} {} cells, k {longest}", cells.len()));
                 cases += found;
@@ -148,7 +149,7 @@ pub(super) fn check(claims: &mut Claims) {
 }
 
 /// One character for each set of predicates that hold together: the first code point that has it.
-fn cells(predicates: &[&str]) -> Result<Vec<char>, String> {
+pub(super) fn cells(predicates: &[&str]) -> Result<Vec<char>, String> {
     let mut lexers = Vec::new();
     for predicate in predicates {
         let lexer = Pattern::new(predicate).lexer(Engine::Automata);
@@ -170,7 +171,7 @@ fn cells(predicates: &[&str]) -> Result<Vec<char>, String> {
 }
 
 /// Cells, any code points, runs, and what contractions and newlines are made of.
-fn random_text(random: &mut Random, cells: &[char]) -> String {
+pub(super) fn random_text(random: &mut Random, cells: &[char]) -> String {
     let mut text = String::new();
     let few: Vec<char> = (0..4).map(|_| cells[random.below(cells.len())]).collect();
     for _ in 0..random.below(120) {
@@ -198,7 +199,7 @@ struct Comparison {
     found: Vec<usize>,
 }
 
-/// How many instruction sets beside the portable one are at the end of the list.
+/// The longest texts that are checked with the instructions of this processor too.
 const LONG: usize = 4;
 
 impl Comparison {
@@ -234,64 +235,61 @@ impl Comparison {
     }
 
     /// Checks one text of `length` cells with each engine: beyond [`LONG`] cells not with the
-    /// instructions of this processor, nor with the reference; 0 cells is a text of any length, without
-    /// the reference.
+    /// instructions of this processor; 0 cells is a text of any length, without the reference.
     fn check(&mut self, text: &str, length: usize) -> Result<u64, String> {
-        pre_token_ends(self.oracle.as_mut(), text, &mut self.expected)?;
-        if self.expected.last().copied().unwrap_or(0) != text.len() {
+        let Self {
+            family,
+            oracle,
+            reference,
+            others,
+            expected,
+            found,
+        } = self;
+        pre_token_ends(oracle.as_mut(), text, expected)?;
+        if expected.last().copied().unwrap_or(0) != text.len() {
             return Err(format!(
-                "the transcription of {:?} does not cover {text:?}",
-                self.family
+                "the transcription of {family:?} does not cover {text:?}"
             ));
         }
+        let compare = |name: &str, found: &[usize]| match found == expected.as_slice() {
+            true => Ok(()),
+            false => {
+                let place = difference(found, expected);
+                Err(format!("{name} of {family:?} on {text:?}: {place}"))
+            }
+        };
         let mut cases = 0;
-        if (1..=LONG).contains(&length) {
-            pre_token_ends(self.reference.as_mut(), text, &mut self.found)?;
-            self.compare("Reference", text)?;
+        if length > 0 {
+            pre_token_ends(reference.as_mut(), text, found)?;
+            compare("Reference", found)?;
             cases += 1;
         }
-        for number in 0..self.others.len() {
-            let (name, lexer) = &mut self.others[number];
+        for (name, lexer) in others {
             if length > LONG && name.starts_with("Fast") && !name.ends_with("Portable") {
                 continue;
             }
-            let name = name.clone();
-            pre_token_ends(lexer.as_mut(), text, &mut self.found)?;
-            self.compare(&name, text)?;
+            pre_token_ends(lexer.as_mut(), text, found)?;
+            compare(name, found)?;
             cases += 1;
-        }
-        if length == 0 || length > 2 {
-            return Ok(cases);
-        }
-        // One by one too, which is another way through the fast engine.
-        for number in 0..self.others.len() {
-            let (name, lexer) = &mut self.others[number];
-            let name = name.clone();
-            self.found.clear();
+            if length == 0 || length > 2 {
+                continue;
+            }
+            // One by one too, which is another way through the fast engine.
+            found.clear();
             let mut start = 0;
             while let Some(range) = lexer.next_pre_token(text, start).map_err(text_of)? {
                 start = range.end;
-                self.found.push(start);
+                found.push(start);
             }
-            self.compare(&name, text)?;
+            compare(name, found)?;
         }
         Ok(cases)
-    }
-
-    fn compare(&self, name: &str, text: &str) -> Result<(), String> {
-        match self.found == self.expected {
-            true => Ok(()),
-            false => {
-                let place = difference(&self.found, &self.expected);
-                Err(format!("{name} of {:?} on {text:?}: {place}", self.family))
-            }
-        }
     }
 
     /// Checks `text`, of `length` cells, and what begins with it, up to `longest` cells.
     fn check_all_after(
         &mut self,
-        text: &str,
+        text: &mut String,
         length: usize,
         longest: usize,
         cells: &[char],
@@ -299,8 +297,9 @@ impl Comparison {
         let mut cases = self.check(text, length)?;
         if length < longest {
             for cell in cells {
-                let longer = format!("{text}{cell}");
-                cases += self.check_all_after(&longer, length + 1, longest, cells)?;
+                text.push(*cell);
+                cases += self.check_all_after(text, length + 1, longest, cells)?;
+                text.pop();
             }
         }
         Ok(cases)
@@ -348,7 +347,7 @@ impl Comparison {
 }
 
 /// A run of the character that fills so many bytes, behind digits where it does not come out even.
-fn run_of(character: char, bytes: usize) -> String {
+pub(super) fn run_of(character: char, bytes: usize) -> String {
     let size = character.len_utf8();
     let mut text = "1".repeat(bytes % size);
     text.extend(std::iter::repeat_n(character, bytes / size));

@@ -15,6 +15,7 @@ mod eager;
 mod engines;
 mod fast_lexers;
 mod fast_path;
+mod fast_stages;
 mod last_token;
 mod lexers;
 mod loaders;
@@ -89,6 +90,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     engines::check(&mut claims);
     lexers::check(&mut claims);
     fast_lexers::check(&mut claims);
+    fast_stages::check(&mut claims);
     fast_path::check(&mut claims);
     cuts::check(&mut claims);
     parallel::check(&mut claims);

@@ -13,6 +13,8 @@ pub(super) struct Masks {
     pub(super) white: u64,
     pub(super) apostrophe: u64,
     pub(super) slash: u64,
+    /// Control characters but for white space.
+    pub(super) control: u64,
     pub(super) non_ascii: u64,
     /// The bytes of a character after its first.
     pub(super) continuation: u64,
@@ -26,6 +28,9 @@ pub(super) trait Tier: Copy {
     /// The first bytes of characters of three bytes that are known to be caseless letters by their
     /// first byte alone, or by their first two: CJK ideographs from U+4E00 and most Hangul. May miss some.
     fn caseless(self, bytes: &[u8; 64]) -> u64;
+
+    /// The first bytes of characters from U+4E00 to U+9FA5 that are known by their first two. May miss some.
+    fn han(self, bytes: &[u8; 64]) -> u64;
 }
 
 /// No instruction set in particular.
@@ -35,7 +40,7 @@ pub(super) struct Portable;
 impl Tier for Portable {
     fn masks(self, bytes: &[u8; 64]) -> Masks {
         let mut planes = [0_u64; 8];
-        let (mut non_ascii, mut continuation) = (0, 0);
+        let (mut non_ascii, mut continuation, mut control) = (0, 0, 0);
         let (words, _) = bytes.as_chunks::<8>();
         for (number, word) in words.iter().enumerate() {
             let shift = number * 8;
@@ -46,6 +51,10 @@ impl Tier for Portable {
             let word = u64::from_le_bytes(*word);
             non_ascii |= low_bits(word >> 7) << shift;
             continuation |= low_bits((word >> 7) & !(word >> 6)) << shift;
+            // The highest bit of a byte tells whether it is 0x20 or more, or 0x7F.
+            let ascii = word & (0x7F * EACH);
+            let printable = (ascii + 0x60 * EACH) & !(ascii + EACH);
+            control |= low_bits(!(word | printable) >> 7) << shift;
         }
         let [
             upper,
@@ -66,6 +75,7 @@ impl Tier for Portable {
             white,
             apostrophe,
             slash,
+            control: control & !(newline | white),
             non_ascii,
             continuation,
         }
@@ -75,12 +85,20 @@ impl Tier for Portable {
     fn caseless(self, _: &[u8; 64]) -> u64 {
         0
     }
+
+    /// None, likewise.
+    fn han(self, _: &[u8; 64]) -> u64 {
+        0
+    }
 }
+
+/// 1 in each byte.
+const EACH: u64 = 0x0101_0101_0101_0101;
 
 /// The lowest bit of each byte, side by side.
 #[inline(always)]
 fn low_bits(word: u64) -> u64 {
-    (word & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56
+    (word & EACH).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
 /// A bit for each class of [`Masks`], in its order.

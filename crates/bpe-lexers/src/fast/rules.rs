@@ -23,6 +23,9 @@ pub(super) struct Rule {
     pub(super) cases: bool,
     /// How many numbers are a pre-token at most; 0: any number of them.
     pub(super) numbers: usize,
+    /// Are numbers cut out by an earlier stage? Then what stands before them ends there as at the end of
+    /// the text.
+    pub(super) numbers_first: bool,
     /// Do slashes, with CR and LF, belong to the others before them?
     pub(super) slash: bool,
     /// Are newlines and white space before them a pre-token, and newlines after others part of those?
@@ -45,6 +48,7 @@ impl Rules for Gpt2 {
         prefix: false,
         cases: false,
         numbers: 0,
+        numbers_first: false,
         slash: false,
         newlines: false,
         whole_at_end: false,
@@ -104,5 +108,26 @@ impl Rules for Tekken {
         contractions: Contractions::None,
         numbers: 1,
         ..O200k::RULE
+    };
+}
+
+/// Each number alone, then gpt2.
+pub(super) struct SingleDigitsThenGpt2;
+
+impl Rules for SingleDigitsThenGpt2 {
+    const RULE: Rule = Rule {
+        numbers: 1,
+        numbers_first: true,
+        ..Gpt2::RULE
+    };
+}
+
+/// Numbers in groups of three, then gpt2.
+pub(super) struct DigitGroupsThenGpt2;
+
+impl Rules for DigitGroupsThenGpt2 {
+    const RULE: Rule = Rule {
+        numbers: 3,
+        ..SingleDigitsThenGpt2::RULE
     };
 }

@@ -1,7 +1,7 @@
 //! One pre-token, character by character: for what the masks leave out, and for single calls.
 
 use super::rules::{Contractions, Rules};
-use super::table::{CASELESS, ClassTable, LOWER, MARK, NUMBER, OTHER, UPPER, WHITE};
+use super::table::{CASELESS, CONTROL, ClassTable, LOWER, MARK, NUMBER, SYMBOL, UPPER, WHITE};
 use crate::contraction;
 
 /// Returns the end of the pre-token that starts at byte `start` of `text`, a character boundary
@@ -55,7 +55,8 @@ impl<R: Rules> Place<'_, R> {
         if class == NUMBER {
             return self.numbers(start);
         }
-        if !rule.prefix && first == b' ' && after == Some(NUMBER) {
+        let blank_and_numbers = !rule.prefix && !rule.numbers_first;
+        if blank_and_numbers && first == b' ' && after == Some(NUMBER) {
             return self.numbers(second);
         }
         if Self::is_other(class) {
@@ -80,7 +81,7 @@ impl<R: Rules> Place<'_, R> {
     /// `[^\s\p{L}\p{N}]`, which a mark is too.
     #[inline(always)]
     fn is_other(class: u8) -> bool {
-        matches!(class, OTHER | MARK)
+        matches!(class, SYMBOL | CONTROL | MARK)
     }
 
     /// The end of the characters from `at` whose class is `wanted`.
@@ -171,7 +172,11 @@ impl<R: Rules> Place<'_, R> {
                 after_newline = at;
             }
         }
-        let at_end = at >= self.text.len();
+        let at_end = match self.table.at(self.text, at) {
+            Some((NUMBER, _)) => R::RULE.numbers_first,
+            Some(_) => false,
+            None => true,
+        };
         if R::RULE.newlines && after_newline > start && !(R::RULE.whole_at_end && at_end) {
             return after_newline;
         }

@@ -13,9 +13,8 @@ use core::arch::asm;
 use core::arch::x86_64::*;
 
 use super::masks::{Masks, Tier};
-use super::rules::Rules;
 use super::table::ClassTable;
-use super::window;
+use super::window::{self, Lexing};
 
 /// The same bits, of which the compiler forgets that they come from vectors.
 ///
@@ -44,7 +43,7 @@ impl Avx2 {
     }
 
     /// As [`window::ends`], compiled for this instruction set.
-    pub(super) fn ends<R: Rules>(
+    pub(super) fn ends<L: Lexing>(
         self,
         table: &ClassTable,
         text: &[u8],
@@ -53,12 +52,12 @@ impl Avx2 {
         ends: &mut Vec<usize>,
     ) {
         // SAFETY: a value of this type exists, so the processor has the features of the function.
-        unsafe { ends_avx2::<R>(self, table, text, start, limit, ends) }
+        unsafe { ends_avx2::<L>(self, table, text, start, limit, ends) }
     }
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn ends_avx2<R: Rules>(
+fn ends_avx2<L: Lexing>(
     tier: Avx2,
     table: &ClassTable,
     text: &[u8],
@@ -66,7 +65,7 @@ fn ends_avx2<R: Rules>(
     limit: usize,
     ends: &mut Vec<usize>,
 ) {
-    window::ends::<R, Avx2>(tier, table, text, start, limit, ends);
+    window::ends::<L, Avx2>(tier, table, text, start, limit, ends);
 }
 
 impl Tier for Avx2 {
@@ -80,6 +79,12 @@ impl Tier for Avx2 {
     fn caseless(self, bytes: &[u8; 64]) -> u64 {
         // SAFETY: a value of this type exists, so the processor has AVX2.
         unsafe { caseless_avx2(bytes) }
+    }
+
+    #[inline(always)]
+    fn han(self, bytes: &[u8; 64]) -> u64 {
+        // SAFETY: a value of this type exists, so the processor has AVX2.
+        unsafe { han_avx2(bytes) }
     }
 }
 
@@ -137,6 +142,8 @@ fn masks_avx2(bytes: &[u8; 64]) -> Masks {
         white: between_avx2(halves, b'\t', b'\r') & !newline,
         apostrophe: equal_avx2(halves, b'\''),
         slash: equal_avx2(halves, b'/'),
+        control: (between_avx2(halves, 0, 0x1F) & !between_avx2(halves, b'\t', b'\r'))
+            | equal_avx2(halves, 0x7F),
         non_ascii: bits_avx2(low, high),
         // Less than 0xC0 as signed bytes: 0x80 to 0xBF.
         continuation: bits_avx2(_mm256_cmpgt_epi8(lead, low), _mm256_cmpgt_epi8(lead, high)),
@@ -150,6 +157,16 @@ fn caseless_avx2(bytes: &[u8; 64]) -> u64 {
     // E5 to E9: U+5000 to U+9FFF; EB and EC: U+B000 to U+CFFF; E4 and B8 to BF: U+4E00 to U+4FFF.
     let e4 = equal_avx2(halves, 0xE4) & (between_avx2(halves, 0xB8, 0xBF) >> 1);
     between_avx2(halves, 0xE5, 0xE9) | between_avx2(halves, 0xEB, 0xEC) | e4
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn han_avx2(bytes: &[u8; 64]) -> u64 {
+    let halves = load_avx2(bytes);
+    // As above, and E9 with 80 to BD: U+9000 to U+9F7F.
+    let e4 = equal_avx2(halves, 0xE4) & (between_avx2(halves, 0xB8, 0xBF) >> 1);
+    let e9 = equal_avx2(halves, 0xE9) & (between_avx2(halves, 0x80, 0xBD) >> 1);
+    between_avx2(halves, 0xE5, 0xE8) | e4 | e9
 }
 
 /// Any x86-64 processor.
@@ -167,6 +184,12 @@ impl Tier for Sse2 {
     fn caseless(self, bytes: &[u8; 64]) -> u64 {
         // SAFETY: SSE2 is part of every x86-64 processor.
         unsafe { caseless_sse2(bytes) }
+    }
+
+    #[inline(always)]
+    fn han(self, bytes: &[u8; 64]) -> u64 {
+        // SAFETY: SSE2 is part of every x86-64 processor.
+        unsafe { han_sse2(bytes) }
     }
 }
 
@@ -239,6 +262,8 @@ fn masks_sse2(bytes: &[u8; 64]) -> Masks {
         white: between_sse2(parts, b'\t', b'\r') & !newline,
         apostrophe: equal_sse2(parts, b'\''),
         slash: equal_sse2(parts, b'/'),
+        control: (between_sse2(parts, 0, 0x1F) & !between_sse2(parts, b'\t', b'\r'))
+            | equal_sse2(parts, 0x7F),
         non_ascii: bits_sse2(parts),
         continuation: bits_sse2(continuation),
     }
@@ -250,4 +275,13 @@ fn caseless_sse2(bytes: &[u8; 64]) -> u64 {
     let parts = load_sse2(bytes);
     let e4 = equal_sse2(parts, 0xE4) & (between_sse2(parts, 0xB8, 0xBF) >> 1);
     between_sse2(parts, 0xE5, 0xE9) | between_sse2(parts, 0xEB, 0xEC) | e4
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+fn han_sse2(bytes: &[u8; 64]) -> u64 {
+    let parts = load_sse2(bytes);
+    let e4 = equal_sse2(parts, 0xE4) & (between_sse2(parts, 0xB8, 0xBF) >> 1);
+    let e9 = equal_sse2(parts, 0xE9) & (between_sse2(parts, 0x80, 0xBD) >> 1);
+    between_sse2(parts, 0xE5, 0xE8) | e4 | e9
 }

@@ -7,7 +7,8 @@ use crate::classes::{CharSet, Classes};
 
 /// The classes that the rules of the families distinguish; a class is an index into an array of
 /// masks.
-pub(super) const OTHER: u8 = 0;
+/// `[\p{P}\p{S}]`
+pub(super) const SYMBOL: u8 = 0;
 /// `[\p{Lu}\p{Lt}]`
 pub(super) const UPPER: u8 = 1;
 /// `\p{Ll}`
@@ -20,6 +21,8 @@ pub(super) const MARK: u8 = 4;
 pub(super) const NUMBER: u8 = 5;
 /// `\s`
 pub(super) const WHITE: u8 = 6;
+/// None of these: control and format characters, private ones, those that are not assigned.
+pub(super) const CONTROL: u8 = 7;
 
 /// How many characters one row of the second level has: those that differ in the last byte of
 /// their UTF-8 only.
@@ -42,7 +45,7 @@ impl ClassTable {
     }
 
     fn new(known: &Classes) -> Self {
-        let mut all = vec![OTHER; char::MAX as usize + 1];
+        let mut all = vec![CONTROL; char::MAX as usize + 1];
         let mut set = |characters: &CharSet, class: fn(u8) -> u8| {
             for &(first, last) in characters.ranges() {
                 for old in &mut all[first as usize..=last as usize] {
@@ -50,6 +53,7 @@ impl ClassTable {
                 }
             }
         };
+        set(&known.symbol, |_| SYMBOL);
         set(&known.upper, |_| UPPER);
         // What is in both is caseless, or a mark.
         set(&known.lower, |old| match old {
@@ -77,7 +81,7 @@ impl ClassTable {
     fn class(&self, row: usize, last: usize) -> u8 {
         let row = self.rows.get(row).copied().unwrap_or(0);
         let place = usize::from(row) * ROW + (last & (ROW - 1));
-        self.classes.get(place).copied().unwrap_or(OTHER)
+        self.classes.get(place).copied().unwrap_or(CONTROL)
     }
 
     /// The class and the length in bytes of the character that starts at `at`; `None` at the end.
@@ -109,7 +113,7 @@ impl ClassTable {
 
 #[cfg(test)]
 mod tests {
-    use super::{CASELESS, ClassTable, LOWER, MARK, NUMBER, OTHER, UPPER, WHITE};
+    use super::{CASELESS, CONTROL, ClassTable, LOWER, MARK, NUMBER, SYMBOL, UPPER, WHITE};
     use crate::classes::Classes;
 
     #[test]
@@ -124,7 +128,8 @@ mod tests {
                 (true, true) => CASELESS,
                 (true, false) => UPPER,
                 (false, true) => LOWER,
-                (false, false) => OTHER,
+                (false, false) if sets.symbol.contains(c) => SYMBOL,
+                (false, false) => CONTROL,
             };
             let mut bytes = [0; 4];
             let text = c.encode_utf8(&mut bytes).as_bytes();

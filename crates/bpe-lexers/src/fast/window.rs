@@ -22,12 +22,47 @@ use super::scalar;
 use super::table::{CASELESS, ClassTable, LOWER, MARK, NUMBER, UPPER, WHITE};
 use crate::contraction;
 
-const BYTES: usize = 64;
+pub(super) const BYTES: usize = 64;
+
+/// How a family finds its pre-tokens.
+pub(super) trait Lexing: 'static {
+    /// Finds the starts of pre-tokens in `bytes`, the first of `rest`; the bytes outside `valid` do not
+    /// count. `at_end` says whether the text ends with the window.
+    fn starts<T: Tier>(
+        tier: T,
+        table: &ClassTable,
+        rest: &[u8],
+        bytes: &[u8; BYTES],
+        valid: u64,
+        at_end: bool,
+    ) -> Found;
+
+    /// Returns the end of the pre-token that starts at byte `start`, character by character.
+    fn end(table: &ClassTable, text: &[u8], start: usize) -> usize;
+}
+
+impl<R: Rules> Lexing for R {
+    #[inline(always)]
+    fn starts<T: Tier>(
+        tier: T,
+        table: &ClassTable,
+        rest: &[u8],
+        bytes: &[u8; BYTES],
+        valid: u64,
+        at_end: bool,
+    ) -> Found {
+        boundaries::<R, T>(tier, table, rest, bytes, valid, at_end)
+    }
+
+    fn end(table: &ClassTable, text: &[u8], start: usize) -> usize {
+        scalar::end::<R>(table, text, start)
+    }
+}
 
 /// Appends to `ends` the ends of the pre-tokens from `start` on, `limit` of them or up to 64 more,
 /// or as many as there are.
 #[inline(always)]
-pub(super) fn ends<R: Rules, T: Tier>(
+pub(super) fn ends<L: Lexing, T: Tier>(
     tier: T,
     table: &ClassTable,
     text: &[u8],
@@ -46,13 +81,13 @@ pub(super) fn ends<R: Rules, T: Tier>(
         let found = match rest.first_chunk::<BYTES>() {
             Some(bytes) => {
                 let valid = u64::MAX;
-                boundaries::<R, T>(tier, table, rest, bytes, valid, rest.len() == BYTES)
+                L::starts(tier, table, rest, bytes, valid, rest.len() == BYTES)
             }
             None => {
                 let mut bytes = [0; BYTES];
                 bytes[..rest.len()].copy_from_slice(rest);
                 let valid = (1 << rest.len()) - 1;
-                boundaries::<R, T>(tier, table, rest, &bytes, valid, true)
+                L::starts(tier, table, rest, &bytes, valid, true)
             }
         };
         let mut bits = found.starts;
@@ -78,7 +113,7 @@ pub(super) fn ends<R: Rules, T: Tier>(
                 continue;
             }
         } else if !found.to_the_end {
-            at = scalar::end::<R>(table, text, at);
+            at = L::end(table, text, at);
             ends[used] = at;
             used += 1;
             continue;
@@ -92,15 +127,14 @@ pub(super) fn ends<R: Rules, T: Tier>(
 }
 
 /// What a window tells.
-struct Found {
+pub(super) struct Found {
     /// Where pre-tokens start, but for the first byte of the window.
-    starts: u64,
+    pub(super) starts: u64,
     /// Does the last of them end where the text ends?
-    to_the_end: bool,
+    pub(super) to_the_end: bool,
 }
 
-/// Finds the starts of pre-tokens in `bytes`, the first of `rest`; the bytes outside `valid` do not
-/// count. `at_end` says whether the text ends with the window.
+/// [`Lexing::starts`] by the rule of a family.
 #[inline(always)]
 fn boundaries<R: Rules, T: Tier>(
     tier: T,
@@ -143,16 +177,7 @@ fn boundaries<R: Rules, T: Tier>(
     if rule.newlines {
         let no_newline = white & !newline;
         last &= no_newline;
-        // Behind the last newline of a run.
-        let begins = ((newline & !tail) << 1) & no_newline;
-        let mut kept = begins;
-        let behind = begins.wrapping_add(no_newline) & !no_newline;
-        let mut not_last = behind & newline;
-        while not_last != 0 {
-            let before = begins & (lowest(not_last) - 1);
-            kept &= !highest(before);
-            not_last &= not_last - 1;
-        }
+        let mut kept = behind_last_newline(newline & !tail, newline, no_newline);
         if rule.whole_at_end && at_end {
             // Not in the run that ends where the text does.
             let unused = valid.leading_zeros();
@@ -160,6 +185,9 @@ fn boundaries<R: Rules, T: Tier>(
             kept &= !(high_bits(length) >> unused);
         }
         starts |= kept;
+    }
+    if rule.numbers_first {
+        last &= !(number >> 1);
     }
     starts |= first_byte_of(last, first_bytes);
 
@@ -173,11 +201,13 @@ fn boundaries<R: Rules, T: Tier>(
         let behind_first = of_first.wrapping_add(other_starts) & !of_first;
         starts |= word_starts & !(no_newline << 1) & !behind_first;
         starts |= number_starts;
+    } else if rule.numbers_first {
+        starts |= (word_starts & !after_blank) | number_starts;
     } else {
         starts |= (word_starts | number_starts) & !after_blank;
     }
     if rule.numbers > 0 {
-        starts |= groups::<R>(number, number_starts, first_bytes);
+        starts |= groups(rule.numbers, number, number_starts, first_bytes);
     }
     if rule.cases {
         starts |= by_case(&classes, at_end, valid);
@@ -293,10 +323,25 @@ impl Classes {
     }
 }
 
-/// Where a group of numbers starts behind a full one.
+/// Behind the last newline of each run of white space, where the run goes on. `open`: the newlines that no
+/// pre-token before them has taken.
 #[inline(always)]
-fn groups<R: Rules>(number: u64, number_starts: u64, first_bytes: u64) -> u64 {
-    let size = R::RULE.numbers;
+pub(super) fn behind_last_newline(open: u64, newline: u64, no_newline: u64) -> u64 {
+    let begins = (open << 1) & no_newline;
+    let mut kept = begins;
+    let behind = begins.wrapping_add(no_newline) & !no_newline;
+    let mut not_last = behind & newline;
+    while not_last != 0 {
+        let before = begins & (lowest(not_last) - 1);
+        kept &= !highest(before);
+        not_last &= not_last - 1;
+    }
+    kept
+}
+
+/// Where a group of `size` numbers starts behind a full one.
+#[inline(always)]
+pub(super) fn groups(size: usize, number: u64, number_starts: u64, first_bytes: u64) -> u64 {
     let mut starts = 0;
     if size == 1 {
         return number & first_bytes;
@@ -389,14 +434,15 @@ fn high_bits(count: u32) -> u64 {
     !u64::MAX.checked_shr(count).unwrap_or(0)
 }
 
-/// The first bytes of the characters that have their last bytes in `last`: white space, so of three
-/// bytes at most.
+/// The first bytes of the characters that have their last bytes in `last`.
 #[inline(always)]
-fn first_byte_of(last: u64, first_bytes: u64) -> u64 {
-    let long = last & !first_bytes;
-    if long == 0 {
-        return last;
+pub(super) fn first_byte_of(last: u64, first_bytes: u64) -> u64 {
+    let mut found = last & first_bytes;
+    let mut long = last & !first_bytes;
+    while long != 0 {
+        long >>= 1;
+        found |= long & first_bytes;
+        long &= !first_bytes;
     }
-    let before = long >> 1;
-    (last & first_bytes) | (before & first_bytes) | ((before & !first_bytes) >> 1)
+    found
 }
