@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::time::Instant;
 
 use bpe_lexers::{
     Engine, Family, FastLexer, InstructionSet, Lexer, Pattern, PatternError, Run, Spanner,
@@ -11,6 +10,7 @@ use bpe_lexers::{
 use serde_json::{Value, json};
 
 use super::{Error, corpora, write_json};
+use crate::stopwatch::Stopwatch;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -70,11 +70,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Error> {
             let mut expected: Option<Vec<usize>> = None;
             for contender in &mut contenders {
                 let mut ends = Vec::new();
-                let start = Instant::now();
+                let start = Stopwatch::start();
                 lex(&mut contender.spanner, text, |offset, more| {
                     ends.extend(more.iter().map(|end| offset + end));
                 })?;
-                let seconds = start.elapsed().as_secs_f64();
+                let seconds = start.seconds();
                 contender.passes = (TURN_SECONDS / seconds).ceil().clamp(1.0, 1000.0) as u32;
                 if *expected.get_or_insert_with(|| ends.clone()) != ends {
                     let name = &contender.name;
@@ -85,13 +85,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Error> {
             }
             for _ in 0..arguments.rounds {
                 for contender in &mut contenders {
-                    let start = Instant::now();
+                    let start = Stopwatch::start();
                     let mut count = 0;
                     for _ in 0..contender.passes {
                         lex(&mut contender.spanner, text, |_, more| count += more.len())?;
                     }
                     std::hint::black_box(count);
-                    let seconds = start.elapsed().as_secs_f64();
+                    let seconds = start.seconds();
                     contender
                         .seconds
                         .push(seconds / f64::from(contender.passes));
