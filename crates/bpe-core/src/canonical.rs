@@ -224,7 +224,7 @@ impl CanonicalForm {
     }
 
     /// The merges as a table, for loops over many pairs.
-    pub(crate) fn merges(&self) -> &PairTable {
+    pub fn pair_table(&self) -> &PairTable {
         &self.merges
     }
 

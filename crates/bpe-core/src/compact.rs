@@ -93,14 +93,12 @@ impl CanonicalForm {
                     if left as usize >= place || right as usize >= place {
                         return Err(error(Kind::Place));
                     }
-                    let length =
-                        builder.token_len(left as usize) + builder.token_len(right as usize);
+                    let length = builder
+                        .push_joined(id, left as usize, right as usize)
+                        .map_err(|e| error(e.into()))?;
                     if length > limits.token {
                         return Err(error(Kind::TokenTooLong));
                     }
-                    builder
-                        .push_joined(id, left as usize, right as usize)
-                        .map_err(|e| error(e.into()))?;
                     sides.push(Some((left, right)));
                     length
                 }
@@ -116,7 +114,10 @@ impl CanonicalForm {
         if reader.offset != file.len() {
             return Err(reader.error(Kind::TrailingBytes));
         }
-        Ok(Self::from_parts(builder.finish(), &sides, flags & 1 == 1))
+        let vocabulary = builder
+            .finish()
+            .map_err(|error| reader.error(error.into()))?;
+        Ok(Self::from_parts(vocabulary, &sides, flags & 1 == 1))
     }
 
     /// This form as a compact file. O(bytes of all tokens).

@@ -93,5 +93,6 @@ pub use compact::CompactError;
 pub use dictionary::{Atoms, Dictionary, DictionaryError, ImproperRule, MergeRule, Priority};
 pub use encoder::{Algorithm, EncodeError, EncoderError, SpanEncoder};
 pub use limits::ReadLimits;
+pub use pair_table::PairTable;
 pub use properize::{NotProperizable, Properization};
 pub use vocabulary::{DecodeError, TokenId, Vocabulary, VocabularyError};

@@ -18,17 +18,32 @@ const FREE: u32 = u32::MAX;
 /// from memory that stays in a second-level cache (256 KiB for 200,000 rules), so the table itself is
 /// read for little but hits. The hash has a seed that differs from run to run, so that a file cannot
 /// choose its collisions.
+///
+/// A look-up can be made in two steps, so that a caller with many pairs may ask for the memory of all
+/// of them before it reads any: [`PairTable::place`], then [`PairTable::get_at`].
+///
+/// ```
+/// use bpe_core::{CanonicalForm, Dictionary};
+///
+/// let form = CanonicalForm::new(&Dictionary::from_ranks([(0, "a"), (1, "b"), (2, "ab")])?);
+/// let table = form.pair_table();
+/// let place = table.place(0, 1).expect("there is a rule");
+/// assert_eq!(table.get_at(place, 0, 1), form.merge(0, 1));
+/// # Ok::<(), bpe_core::DictionaryError>(())
+/// ```
 #[derive(Clone)]
-pub(crate) struct PairTable {
+pub struct PairTable {
     /// Of each pair two bits in one word.
     filter: Vec<u64>,
     slots: Vec<Slot>,
     len: usize,
-    hasher: RandomState,
+    seeds: [u64; 2],
 }
 
-#[derive(Clone, Copy)]
-struct Slot {
+/// One element of a [`PairTable`].
+#[derive(Debug, Clone, Copy)]
+#[repr(align(16))]
+pub struct Slot {
     left: TokenId,
     right: TokenId,
     product: TokenId,
@@ -48,11 +63,13 @@ impl PairTable {
             product: 0,
             priority: FREE,
         };
+        let random = RandomState::default();
+        let seeds = [random.hash_one(1_u8), random.hash_one(2_u8) | 1];
         let mut table = Self {
             filter: alloc::vec![0; words],
             slots: alloc::vec![free; slots],
             len: 0,
-            hasher: RandomState::default(),
+            seeds,
         };
         table.fill(rules.take(count));
         table
@@ -100,15 +117,28 @@ impl PairTable {
         self.len
     }
 
+    /// The merge of two neighbouring tokens, where a rule joins them. O(1).
     #[inline]
-    pub(crate) fn get(&self, left: TokenId, right: TokenId) -> Option<Merge> {
+    pub fn get(&self, left: TokenId, right: TokenId) -> Option<Merge> {
+        self.get_at(self.place(left, right)?, left, right)
+    }
+
+    /// Where [`PairTable::get_at`] starts to look for this pair: the number of one of the
+    /// [`PairTable::slots`]. `None` where the filter tells already that there is no rule. O(1).
+    #[inline(always)]
+    pub fn place(&self, left: TokenId, right: TokenId) -> Option<usize> {
         let hash = self.hash(left, right);
         let bits = filter_bits(hash);
-        if self.filter[self.word(hash)] & bits != bits {
-            return None;
-        }
+        let is_there = self.filter[self.word(hash)] & bits == bits;
+        let place = (hash >> 32) as usize & (self.slots.len() - 1);
+        if is_there { Some(place) } else { None }
+    }
+
+    /// The merge of a pair whose [`PairTable::place`] is `place`. O(1).
+    #[inline(always)]
+    pub fn get_at(&self, place: usize, left: TokenId, right: TokenId) -> Option<Merge> {
         let mask = self.slots.len() - 1;
-        let mut place = (hash >> 32) as usize & mask;
+        let mut place = place & mask;
         loop {
             let slot = self.slots[place];
             if slot.left == left && slot.right == right && slot.priority != FREE {
@@ -122,6 +152,12 @@ impl PairTable {
             }
             place = (place + 1) & mask;
         }
+    }
+
+    /// The memory that [`PairTable::get_at`] reads.
+    #[inline(always)]
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
     }
 
     fn insert(&mut self, rule: MergeRule) {
@@ -142,10 +178,13 @@ impl PairTable {
         self.len += 1;
     }
 
-    #[inline]
+    /// The pair with one secret, multiplied by the other, and both halves of that folded.
+    #[inline(always)]
     fn hash(&self, left: TokenId, right: TokenId) -> u64 {
-        self.hasher
-            .hash_one(u64::from(left) << 32 | u64::from(right))
+        let [first, second] = self.seeds;
+        let pair = u64::from(left) << 32 | u64::from(right);
+        let product = u128::from(pair ^ first) * u128::from(second);
+        product as u64 ^ (product >> 64) as u64
     }
 
     #[inline]

@@ -83,22 +83,22 @@ impl Vocabulary {
     ) -> Result<Self, VocabularyError> {
         let mut bytes = Vec::new();
         let mut entries = Vec::new();
-        let mut push = |id: TokenId, token: &[u8], listed: bool| {
+        let mut push = |id: TokenId, token: &[u8]| {
             if token.is_empty() {
                 return Err(VocabularyError(Kind::EmptyToken { id }));
             }
             let start = bytes.len();
             bytes.extend_from_slice(token);
             u32::try_from(bytes.len()).map_err(|_| VocabularyError(Kind::TooLarge { id }))?;
-            entries.push((id, start as u32, bytes.len() as u32, listed));
+            entries.push((id, start as u32, bytes.len() as u32));
             Ok(())
         };
         for (id, token) in tokens {
-            push(id, token.as_ref(), true)?;
+            push(id, token.as_ref())?;
         }
         let mut byte_fallback = Vec::new();
         for (id, byte) in fallback {
-            push(id, &[byte], false)?;
+            push(id, &[byte])?;
             byte_fallback.resize(256, None);
             if let Some(first) = byte_fallback[usize::from(byte)].replace(id) {
                 return Err(VocabularyError(Kind::DuplicateFallback { byte, first, id }));
@@ -106,7 +106,7 @@ impl Vocabulary {
         }
         entries.sort_by_key(|entry| entry.0);
         let mut builder = VocabularyBuilder::with_capacity(entries.len(), bytes.len());
-        for (id, start, end, listed) in entries {
+        for (id, start, end) in entries {
             let range = start as usize..end as usize;
             match builder.vocabulary.ids.last() {
                 Some(&last) if last == id => {
@@ -114,12 +114,10 @@ impl Vocabulary {
                 }
                 _ => {}
             }
-            builder.vocabulary.arena.extend_from_slice(&bytes[range]);
-            builder.finish_token(id, listed)?;
+            builder.push(id, &bytes[range])?;
         }
-        let mut vocabulary = builder.finish();
-        vocabulary.byte_fallback = byte_fallback;
-        Ok(vocabulary)
+        builder.vocabulary.byte_fallback = byte_fallback;
+        builder.finish()
     }
 
     /// Number of tokens.
@@ -286,25 +284,27 @@ impl VocabularyBuilder {
         self.vocabulary.len()
     }
 
-    /// Length of the token at `position`, in bytes.
-    pub(crate) fn token_len(&self, position: usize) -> usize {
-        self.vocabulary.bytes_at(position).len()
-    }
-
-    /// Adds the token `id` with the bytes of the tokens at two earlier positions.
+    /// Adds the token `id` with the bytes of the tokens at two earlier positions; returns how many
+    /// these are.
     pub(crate) fn push_joined(
         &mut self,
         id: TokenId,
         left: usize,
         right: usize,
-    ) -> Result<(), VocabularyError> {
+    ) -> Result<usize, VocabularyError> {
+        let vocabulary = &mut self.vocabulary;
+        let before = vocabulary.arena.len();
         for position in [left, right] {
-            let vocabulary = &mut self.vocabulary;
+            let start = match position {
+                0 => 0,
+                _ => vocabulary.ends[position - 1] as usize,
+            };
             let end = vocabulary.ends[position] as usize;
-            let start = end - vocabulary.bytes_at(position).len();
             vocabulary.arena.extend_from_within(start..end);
         }
-        self.finish_token(id, true)
+        let length = vocabulary.arena.len() - before;
+        self.finish_token(id)?;
+        Ok(length)
     }
 
     /// Adds the token `id` with `bytes`.
@@ -313,56 +313,32 @@ impl VocabularyBuilder {
             return Err(VocabularyError(Kind::EmptyToken { id }));
         }
         self.vocabulary.arena.extend_from_slice(bytes);
-        self.finish_token(id, true)
+        self.finish_token(id)
     }
 
     /// Makes a token of what was appended to the arena since the last one.
-    fn finish_token(&mut self, id: TokenId, listed: bool) -> Result<(), VocabularyError> {
+    fn finish_token(&mut self, id: TokenId) -> Result<(), VocabularyError> {
         let Vocabulary {
             arena,
             ends,
             ids,
-            by_bytes,
-            hasher,
             longest,
             ..
         } = &mut self.vocabulary;
-        let position = ids.len() as u32;
         let start = ends.last().map_or(0, |&end| end as usize);
         let end = u32::try_from(arena.len()).map_err(|_| VocabularyError(Kind::TooLarge { id }))?;
         ends.push(end);
         ids.push(id);
         *longest = (*longest).max(end as usize - start);
-        if !listed {
-            return Ok(());
-        }
-        let token_at = |position: u32| {
-            let position = position as usize;
-            let start = match position {
-                0 => 0,
-                _ => ends[position - 1] as usize,
-            };
-            &arena[start..ends[position] as usize]
-        };
-        let token = token_at(position);
-        let entry = by_bytes.entry(
-            hasher.hash_one(token),
-            |&other| token_at(other) == token,
-            |&other| hasher.hash_one(token_at(other)),
-        );
-        match entry {
-            hashbrown::hash_table::Entry::Occupied(other) => {
-                let first = ids[*other.get() as usize];
-                Err(VocabularyError(Kind::DuplicateToken { first, id }))
-            }
-            hashbrown::hash_table::Entry::Vacant(place) => {
-                place.insert(position);
-                Ok(())
-            }
-        }
+        Ok(())
     }
 
-    pub(crate) fn finish(self) -> Vocabulary {
+    /// Fills in what follows from the tokens.
+    ///
+    /// # Errors
+    ///
+    /// The first token that has the bytes of one before it.
+    pub(crate) fn finish(self) -> Result<Vocabulary, VocabularyError> {
         let mut vocabulary = self.vocabulary;
         let table_len = vocabulary.max_id().map_or(0, |id| u64::from(id) + 1);
         if table_len <= 4 * vocabulary.len() as u64 + (1 << 16) {
@@ -373,7 +349,72 @@ impl VocabularyBuilder {
             }
             vocabulary.positions = Positions::Table(table);
         }
-        vocabulary
+        vocabulary.index_bytes()?;
+        Ok(vocabulary)
+    }
+}
+
+impl Vocabulary {
+    /// Fills `by_bytes` part by part of the table, each of which fits a first-level cache: in the order
+    /// of the ids nearly every insertion would wait for memory, and so would much of a load.
+    fn index_bytes(&mut self) -> Result<(), VocabularyError> {
+        const PARTS_LOG: u32 = 8;
+        // A table finds a place by the lowest bits of the hash.
+        let places_log = self.by_bytes.capacity().max(1).ilog2() + 1;
+        let shift = places_log.saturating_sub(PARTS_LOG);
+        let part = |hash: u64| (hash >> shift) as usize % (1 << PARTS_LOG);
+        let hashes: Vec<u64> = (0..self.len())
+            .map(|position| self.hasher.hash_one(self.bytes_at(position)))
+            .collect();
+        // A counting sort: it keeps the order of tokens that share a part.
+        let mut ends = [0_usize; 1 << PARTS_LOG];
+        for &hash in &hashes {
+            ends[part(hash)] += 1;
+        }
+        let mut start = 0;
+        for end in &mut ends {
+            start += core::mem::replace(end, start);
+        }
+        let mut sorted = alloc::vec![0_u32; self.len()];
+        for (position, &hash) in hashes.iter().enumerate() {
+            let next = &mut ends[part(hash)];
+            sorted[*next] = position as u32;
+            *next += 1;
+        }
+        let mut by_bytes = core::mem::take(&mut self.by_bytes);
+        let mut duplicate: Option<(u32, u32)> = None;
+        let is_fallback = |position: usize| match self.bytes_at(position) {
+            &[byte] => self.byte_fallback(byte) == Some(self.ids[position]),
+            _ => false,
+        };
+        for position in sorted {
+            // What can be done without the bytes is done without waiting for them.
+            if !self.byte_fallback.is_empty() && is_fallback(position as usize) {
+                continue;
+            }
+            let entry = by_bytes.entry(
+                hashes[position as usize],
+                |&other| self.bytes_at(other as usize) == self.bytes_at(position as usize),
+                |&other| hashes[other as usize],
+            );
+            match entry {
+                hashbrown::hash_table::Entry::Occupied(first) => {
+                    let found = (position, *first.get());
+                    duplicate = Some(duplicate.map_or(found, |other| other.min(found)));
+                }
+                hashbrown::hash_table::Entry::Vacant(place) => {
+                    place.insert(position);
+                }
+            }
+        }
+        self.by_bytes = by_bytes;
+        match duplicate {
+            Some((position, first)) => Err(VocabularyError(Kind::DuplicateToken {
+                first: self.ids[first as usize],
+                id: self.ids[position as usize],
+            })),
+            None => Ok(()),
+        }
     }
 }
 

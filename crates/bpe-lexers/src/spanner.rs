@@ -337,7 +337,7 @@ impl<V> Walk<'_, V> {
     where
         V: FnMut(Run<'_>, Found) -> ControlFlow<B>,
     {
-        if let Ok(segment) = core::str::from_utf8(bytes) {
+        if let Ok(segment) = simdutf8::basic::from_utf8(bytes) {
             return self.lex(stages, segment, offset, Label::Word);
         }
         let mut start = offset;

@@ -39,7 +39,7 @@
 //! `reference` for patterns with look-around that automata cannot run; `dfa` for validators. All are on by
 //! default.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod builder;
 mod decode_stream;

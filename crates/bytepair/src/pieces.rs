@@ -183,10 +183,24 @@ impl WholePieces {
             return None;
         }
         let id = self.canonical.vocabulary().id_of(piece)?;
+        self.is_looked_up(id).then_some(id)
+    }
+
+    /// Would [`WholePieces::token`] find the token `id` by its bytes, `token`? Fallback tokens it does
+    /// not.
+    pub(crate) fn is_found(&self, id: TokenId, token: &[u8]) -> bool {
+        let is_fallback = match token {
+            [byte] => self.vocabulary().byte_fallback(*byte) == Some(id),
+            _ => false,
+        };
+        !is_fallback && self.is_looked_up(id)
+    }
+
+    fn is_looked_up(&self, id: TokenId) -> bool {
         let is_made = || {
             let origin = self.canonical.origin(id);
             !matches!(origin, None | Some(TokenOrigin::Unreachable))
         };
-        (self.lookup == PieceLookup::Always || is_made()).then_some(id)
+        self.lookup == PieceLookup::Always || is_made()
     }
 }

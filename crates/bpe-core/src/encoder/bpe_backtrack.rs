@@ -154,7 +154,7 @@ impl SpanEncoder for BpeBacktrack {
         if position != span.len() {
             tokens.truncate(start);
             tables.canonical.append_atoms(span, tokens)?;
-            let merges = tables.canonical.merges();
+            let merges = tables.canonical.pair_table();
             self.merge_loop.merge_tail(merges, tokens, start);
         }
         Ok(())

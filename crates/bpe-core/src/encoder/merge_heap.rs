@@ -36,7 +36,7 @@ impl SpanEncoder for MergeHeap {
         let start = tokens.len();
         self.canonical.append_atoms(span, tokens)?;
         self.merge_loop
-            .sweep_tail(self.canonical.merges(), tokens, start);
+            .sweep_tail(self.canonical.pair_table(), tokens, start);
         Ok(())
     }
 

@@ -413,11 +413,11 @@ mod tests {
                     })
                     .collect();
                 let mut whole = atoms.clone();
-                merge_loop.heap_tail(form.merges(), &mut whole, 0);
+                merge_loop.heap_tail(form.pair_table(), &mut whole, 0);
                 for (window, overlap) in [(7, 3), (12, 6), (30, 12), (40, 1)] {
                     let mut joined = alloc::vec![9];
                     joined.extend_from_slice(&atoms);
-                    merge_loop.merge_windows(form.merges(), &mut joined, 1, window, overlap);
+                    merge_loop.merge_windows(form.pair_table(), &mut joined, 1, window, overlap);
                     assert_eq!(joined[1..], whole, "{atoms:?}");
                     assert_eq!(joined[0], 9);
                 }

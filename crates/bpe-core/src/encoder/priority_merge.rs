@@ -38,7 +38,7 @@ impl SpanEncoder for PriorityMerge {
     fn encode_span(&mut self, span: &[u8], tokens: &mut Vec<TokenId>) -> Result<(), EncodeError> {
         let start = tokens.len();
         self.canonical.append_atoms(span, tokens)?;
-        let merges = self.canonical.merges();
+        let merges = self.canonical.pair_table();
         if self.canonical.is_proper() {
             self.merge_loop.merge_long_tail(merges, tokens, start);
         } else {

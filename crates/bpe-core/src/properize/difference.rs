@@ -90,7 +90,8 @@ impl Comparison<'_> {
         }
         let mut merged = |form: &CanonicalForm| {
             let mut tokens = atoms.clone();
-            self.merge_loop.merge_tail(form.merges(), &mut tokens, 0);
+            self.merge_loop
+                .merge_tail(form.pair_table(), &mut tokens, 0);
             tokens
         };
         let (sentencepiece, attempted) = (merged(&problem.form), merged(&problem.attempt));

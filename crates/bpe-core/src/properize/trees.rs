@@ -363,7 +363,7 @@ impl<'f> Forest<'f> {
             }
         }
         self.merge_loop
-            .merge_tail(self.form.merges(), &mut merged, 0);
+            .merge_tail(self.form.pair_table(), &mut merged, 0);
         let range = match pair.first_is_left {
             true => 0..lens[0] + lens[1],
             false => lens[0]..total,

@@ -12,6 +12,7 @@
 //! The first token of an entry has the number of tokens in its highest bits.
 
 use super::hash::Secret;
+use super::prefetch::prefetch;
 
 /// Tokens of an entry; the number of them in the highest bits of the first.
 pub(super) type Tokens = [u32; 4];
@@ -24,6 +25,9 @@ pub(super) const ID_BITS: u32 = (1 << COUNT_SHIFT) - 1;
 /// The bytes of a line, and of a line of the processor's caches.
 const LINE: usize = 64;
 
+/// The key of a piece that is too long for one: no piece of 255 bytes has a key.
+const NO_KEY: u128 = 0xFF << 120;
+
 /// The longest piece that fits a short key.
 pub(super) const SHORT: usize = 15;
 /// The longest piece that fits a long key.
@@ -32,7 +36,7 @@ pub(super) const LONG: usize = 31;
 pub(super) const LONG_TOKENS: usize = 8;
 
 /// Two ways: the keys, then the tokens of each.
-pub(super) type ShortLine = [[u32; 4]; 4];
+type ShortLine = [[u32; 4]; 4];
 /// The key in two halves, then the tokens.
 type LongLine = [[u32; 4]; 4];
 
@@ -48,12 +52,12 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// A cache of at most `bytes`, or of two lines where that is less. Memory that is never used
+    /// A cache of at most `bytes`, or of four lines where that is less. Memory that is never used
     /// is never touched.
     pub(super) fn new(bytes: usize, secret: Secret) -> Self {
         // Two thirds for short pieces.
-        let short_bits = (bytes / 3 * 2 / LINE).max(1).ilog2();
-        let long_bits = (bytes / 3 / LINE).max(1).ilog2();
+        let short_bits = (bytes / 3 * 2 / LINE).max(2).ilog2();
+        let long_bits = (bytes / 3 / LINE).max(2).ilog2();
         let (short, short_from) = lines(1 << short_bits);
         let (long, long_from) = lines(1 << long_bits);
         Self {
@@ -74,23 +78,33 @@ impl Cache {
         ShortLines {
             lines,
             shift: self.short_shift,
-            secret: self.secret,
         }
     }
 
-    /// The tokens of the piece with this key, if they are there.
+    /// The secret of the hash that finds lines.
+    pub(super) fn secret(&self) -> Secret {
+        self.secret
+    }
+
+    /// Asks for the line of a long key with this hash.
     #[inline(always)]
-    pub(super) fn long_tokens(&self, key: LongKey) -> Option<&[[u32; 4]; 2]> {
-        let line = self.long_line(key);
+    pub(super) fn prefetch_long(&self, hash: u64) {
+        prefetch(&self.long, self.long_line(hash));
+    }
+
+    /// The tokens of the long piece with this key, if they are there.
+    #[inline(always)]
+    pub(super) fn long_tokens(&self, hash: u64, key: LongKey) -> Option<&[[u32; 4]; 2]> {
+        let line = self.long_line(hash);
         let line: &LongLine = self.long.get(line..line + 4)?.first_chunk()?;
         let [low, high, tokens @ ..] = line;
-        (*low == words(key.low) && *high == words(key.high)).then_some(tokens)
+        (same(*low, key.low) && same(*high, key.high)).then_some(tokens)
     }
 
     /// Keeps `tokens`, at most [`LONG_TOKENS`].
     #[inline(always)]
-    pub(super) fn keep_long(&mut self, key: LongKey, tokens: &[u32]) {
-        let line = self.long_line(key);
+    pub(super) fn keep_long(&mut self, hash: u64, key: LongKey, tokens: &[u32]) {
+        let line = self.long_line(hash);
         let line: Option<&mut LongLine> = self
             .long
             .get_mut(line..line + 4)
@@ -107,44 +121,45 @@ impl Cache {
     }
 
     #[inline(always)]
-    fn long_line(&self, key: LongKey) -> usize {
-        let hash = self
-            .secret
-            .hash(key.low ^ u128::from(self.secret.hash(key.high)));
-        self.long_from + 4 * hash.checked_shr(self.long_shift).unwrap_or(0) as usize
+    fn long_line(&self, hash: u64) -> usize {
+        self.long_from + 4 * hash.wrapping_shr(self.long_shift) as usize
     }
 }
 
 pub(super) struct ShortLines<'c> {
     lines: &'c mut [ShortLine],
     shift: u32,
-    secret: Secret,
 }
 
 impl ShortLines<'_> {
-    /// The number of the line of a key.
     #[inline(always)]
-    pub(super) fn line(&self, key: u128) -> u32 {
-        self.secret.hash(key).checked_shr(self.shift).unwrap_or(0) as u32
+    fn line(&self, hash: u64) -> usize {
+        hash.wrapping_shr(self.shift) as usize
     }
 
-    /// The tokens of `key` in its line, and whether they are there; if not, any tokens.
+    /// Asks for the line of a key with this hash.
     #[inline(always)]
-    pub(super) fn tokens(&self, line: u32, key: u128) -> (Tokens, bool) {
-        let Some(line) = self.lines.get(line as usize) else {
-            return ([0; 4], false);
+    pub(super) fn prefetch(&self, hash: u64) {
+        prefetch(self.lines, self.line(hash));
+    }
+
+    /// Writes the tokens of `key` in its line to `tokens`, and returns whether they are there; if not,
+    /// it writes any tokens.
+    #[inline(always)]
+    pub(super) fn read(&self, hash: u64, key: u128, tokens: &mut Tokens) -> bool {
+        let Some([first, second, of_first, of_second]) = self.lines.get(self.line(hash)) else {
+            return false;
         };
-        let [first, second, of_first, of_second] = line;
-        let in_first = same(*first, key);
         let in_second = same(*second, key);
-        let tokens = if in_second { of_second } else { of_first };
-        (*tokens, in_first | in_second)
+        *tokens = *if in_second { of_second } else { of_first };
+        same(*first, key) | in_second
     }
 
     /// Keeps the tokens of `key` in the first way; what was there goes to the second.
     #[inline(always)]
-    pub(super) fn keep(&mut self, line: u32, key: u128, tokens: Tokens) {
-        if let Some(line) = self.lines.get_mut(line as usize) {
+    pub(super) fn keep(&mut self, hash: u64, key: u128, tokens: Tokens) {
+        let line = self.line(hash);
+        if let Some(line) = self.lines.get_mut(line) {
             let [first, _, of_first, _] = *line;
             *line = [words(key), first, tokens, of_first];
         }
@@ -159,21 +174,37 @@ pub(super) struct LongKey {
 }
 
 impl LongKey {
-    /// The key of a piece of at most [`LONG`] bytes.
-    pub(super) fn of(piece: &[u8]) -> Self {
-        let mut bytes = [0; 32];
-        for (place, &byte) in bytes.iter_mut().zip(piece) {
-            *place = byte;
-        }
-        bytes[LONG] = piece.len() as u8;
-        let (halves, _) = bytes.as_chunks::<16>();
-        let half =
-            |index: usize| u128::from_le_bytes(halves.get(index).copied().unwrap_or_default());
+    pub(super) const EMPTY: Self = Self { low: 0, high: 0 };
+
+    /// The key of the piece of `len` bytes, 16 to [`LONG`], that starts at `start`.
+    #[inline(always)]
+    pub(super) fn of(text: &[u8], start: usize, len: usize) -> Self {
+        let half = |start: usize| match text.get(start..start + 16).and_then(<[_]>::first_chunk) {
+            Some(bytes) => u128::from_le_bytes(*bytes),
+            None => last_bytes(text, start),
+        };
+        let high = 8 * (len - SHORT - 1).min(SHORT) as u32;
         Self {
-            low: half(0),
-            high: half(1),
+            low: half(start),
+            high: half(start + 16) & ((1 << high) - 1) | (len as u128) << 120,
         }
     }
+
+    #[inline(always)]
+    pub(super) fn hash(self, secret: Secret) -> u64 {
+        secret.hash(self.low ^ u128::from(secret.hash(self.high)))
+    }
+}
+
+/// The bytes from `start` to the end of the text, 16 at most.
+#[cold]
+fn last_bytes(text: &[u8], start: usize) -> u128 {
+    let mut bytes = [0; 16];
+    let rest = text.get(start..).unwrap_or_default();
+    for (place, &byte) in bytes.iter_mut().zip(rest) {
+        *place = byte;
+    }
+    u128::from_le_bytes(bytes)
 }
 
 /// Empty lines, and where the first one starts: at a line of memory, so that a line is one.
@@ -196,7 +227,27 @@ fn words(key: u128) -> [u32; 4] {
 
 #[inline(always)]
 fn same(words: [u32; 4], key: u128) -> bool {
-    let low = u64::from(words[0]) | u64::from(words[1]) << 32;
-    let high = u64::from(words[2]) | u64::from(words[3]) << 32;
-    (low ^ key as u64) | (high ^ (key >> 64) as u64) == 0
+    words == self::words(key)
 }
+
+/// The bytes of a piece, zeros, and its length in the last byte; [`NO_KEY`] where it is too long.
+#[inline(always)]
+pub(super) fn short_key(text: &[u8], start: usize, len: usize) -> u128 {
+    let bytes = match text.get(start..start + 16).and_then(<[u8]>::first_chunk) {
+        Some(bytes) => u128::from_le_bytes(*bytes),
+        None => last_bytes(text, start),
+    };
+    let (mask, length) = KEYS[len.min(SHORT + 1)];
+    bytes & mask | length
+}
+
+/// Of each length the bits of a key that are bytes of the piece, and the length as the last byte.
+static KEYS: [(u128, u128); SHORT + 2] = {
+    let mut keys = [(0, NO_KEY); SHORT + 2];
+    let mut len = 0;
+    while len <= SHORT {
+        keys[len] = ((1 << (8 * len)) - 1, (len as u128) << 120);
+        len += 1;
+    }
+    keys
+};

@@ -29,6 +29,8 @@ const TOKEN_BITS: u32 = 20;
 const TOKEN_MASK: u32 = (1 << TOKEN_BITS) - 1;
 /// The class of characters that start as bytes.
 const BYTES: u32 = 0;
+/// The class of the end of a piece.
+const END: u32 = 1;
 
 /// The characters from which merging may start.
 pub(super) struct Characters {
@@ -37,7 +39,7 @@ pub(super) struct Characters {
     /// Of each class, the crossing rules whose left side can end with it, and whose right side can
     /// begin with it.
     classes: Vec<Crossing>,
-    bytes: [TokenId; 256],
+    pub(super) bytes: [TokenId; 256],
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -69,6 +71,7 @@ impl Characters {
             left: u32::MAX,
             right: u32::MAX,
         }];
+        classes.push(Crossing::default());
         let mut numbers = HashMap::new();
         for (id, character) in single {
             let mut token = [0; 4];
@@ -99,27 +102,14 @@ impl Characters {
     /// where there is not enough room.
     #[inline(always)]
     pub(super) fn units(&self, piece: &[u8], units: &mut [TokenId]) -> Option<usize> {
-        if piece.is_ascii() {
-            for (unit, &byte) in units.get_mut(..piece.len())?.iter_mut().zip(piece) {
-                *unit = self.bytes[usize::from(byte)];
-            }
-            return Some(piece.len());
-        }
-        let Ok(text) = std::str::from_utf8(piece) else {
-            for (unit, &byte) in units.get_mut(..piece.len())?.iter_mut().zip(piece) {
-                *unit = self.bytes[usize::from(byte)];
-            }
-            return Some(piece.len());
-        };
         let mut count = 0;
         let mut place = 0;
         let mut safe_before = true;
-        let mut characters = text.chars();
-        let mut next = characters.next().map(|c| (self.entry(c), c.len_utf8()));
-        while let Some((entry, len)) = next {
-            next = characters.next().map(|c| (self.entry(c), c.len_utf8()));
-            let safe_behind = next
-                .is_none_or(|(behind, _)| self.class(entry).left & self.class(behind).right == 0);
+        let mut next = self.character(piece, 0);
+        while place < piece.len() {
+            let (entry, len) = next;
+            next = self.character(piece, place + len);
+            let safe_behind = self.class(entry).left & self.class(next.0).right == 0;
             if safe_before && safe_behind && entry >> TOKEN_BITS != BYTES {
                 *units.get_mut(count)? = entry & TOKEN_MASK;
                 count += 1;
@@ -135,9 +125,38 @@ impl Characters {
         Some(count)
     }
 
+    /// What is known of the character at `place`, and its bytes; of a byte that begins no character of
+    /// at most three bytes, nothing; of the end of the piece, that nothing can cross it.
     #[inline(always)]
-    fn entry(&self, character: char) -> u32 {
-        self.entries.get(character as usize).copied().unwrap_or(0)
+    fn character(&self, piece: &[u8], place: usize) -> (u32, usize) {
+        let entry = |character: u32| {
+            let entry = self.entries.get(character as usize);
+            entry.copied().unwrap_or(BYTES)
+        };
+        match *piece.get(place..).unwrap_or_default() {
+            [
+                first @ 0xE0..0xF0,
+                second @ 0x80..0xC0,
+                third @ 0x80..0xC0,
+                ..,
+            ] => {
+                let character = u32::from(first & 0x0F) << 12
+                    | u32::from(second & 0x3F) << 6
+                    | u32::from(third & 0x3F);
+                // Overlong forms and surrogates are no characters.
+                match character {
+                    0..0x800 | 0xD800..0xE000 => (BYTES, 1),
+                    _ => (entry(character), 3),
+                }
+            }
+            [first @ 0..0x80, ..] => (entry(u32::from(first)), 1),
+            [first @ 0xC2..0xE0, second @ 0x80..0xC0, ..] => (
+                entry(u32::from(first & 0x1F) << 6 | u32::from(second & 0x3F)),
+                2,
+            ),
+            [_, ..] => (BYTES, 1),
+            [] => (END << TOKEN_BITS, 0),
+        }
     }
 
     #[inline(always)]

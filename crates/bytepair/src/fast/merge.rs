@@ -1,54 +1,181 @@
-//! Merging the few units of a short piece, in arrays.
+//! Merging the few units of short pieces, in arrays, several pieces in turn.
+//!
+//! What a pair merges to is mostly in memory that is not in a near cache. So a piece that needs to
+//! know asks for that memory, and while it comes other pieces go on.
 
-use bpe_core::{CanonicalForm, TokenId};
+use bpe_core::{Merge, PairTable, TokenId};
+
+use super::prefetch::prefetch;
 
 /// The most units that are merged here: the steps are quadratic in them.
 pub(super) const MOST_UNITS: usize = 24;
 
+/// A power of two, so that the arrays need no check.
+const ROOM: usize = 32;
+
 /// No rule: no rule has this priority.
 const NEVER: u64 = u64::MAX;
 
-/// Merges the first `count` of `units`, and returns how many are left: always the pair of best
-/// priority, leftmost first.
+/// What bytes of ASCII are, and what two of them merge to: most of what English asks.
+pub(super) struct Ascii {
+    bytes: [TokenId; 128],
+    pairs: Vec<[u64; 128]>,
+}
+
+impl Ascii {
+    pub(super) fn new(table: &PairTable, bytes: &[TokenId; 256]) -> Self {
+        let pair = |left: usize, right: usize| merged(table.get(bytes[left], bytes[right]));
+        Self {
+            bytes: std::array::from_fn(|byte| bytes[byte]),
+            pairs: (0..128)
+                .map(|left| std::array::from_fn(|right| pair(left, right)))
+                .collect(),
+        }
+    }
+}
+
+/// The priority of a merge above its product.
 #[inline(always)]
-pub(super) fn merge(
-    canonical: &CanonicalForm,
-    units: &mut [TokenId; MOST_UNITS],
-    count: usize,
-) -> usize {
-    let mut count = count.min(MOST_UNITS);
-    // Of each unit but the last, what it and the next merge to: the priority above the product.
-    let mut pairs = [NEVER; MOST_UNITS];
-    let pair = |left, right| match canonical.merge(left, right) {
+fn merged(merge: Option<Merge>) -> u64 {
+    match merge {
         Some(merge) => u64::from(merge.priority.0) << 32 | u64::from(merge.product),
         None => NEVER,
-    };
-    for index in 1..count {
-        pairs[index - 1] = pair(units[index - 1], units[index]);
     }
-    loop {
+}
+
+/// A piece that is being merged.
+#[derive(Clone)]
+pub(super) struct Merging {
+    units: [TokenId; ROOM],
+    /// Of each unit but the last, what it and the next merge to: the priority above the product.
+    /// [`NEVER`] for units that are gone, and for those in `asked`.
+    pairs: [u64; ROOM],
+    /// Where in the table that stands, for those in `asked`.
+    places: [u32; ROOM],
+    /// The units that are there, as bits: a merge leaves its product at its left side's place.
+    alive: u32,
+    /// The number of units at first.
+    count: usize,
+    /// As bits.
+    asked: u32,
+    /// Which of the misses this is, for the caller.
+    pub(super) miss: usize,
+}
+
+impl Merging {
+    pub(super) const NOTHING: Self = Self {
+        units: [0; ROOM],
+        pairs: [NEVER; ROOM],
+        places: [0; ROOM],
+        alive: 0,
+        count: 0,
+        asked: 0,
+        miss: 0,
+    };
+
+    /// Room for the units to start from.
+    pub(super) fn units_mut(&mut self) -> &mut [TokenId] {
+        &mut self.units[..MOST_UNITS]
+    }
+
+    /// Appends what is left of the units.
+    #[inline(always)]
+    pub(super) fn append_to(&self, tokens: &mut Vec<TokenId>) {
+        let mut alive = self.alive;
+        while alive != 0 {
+            tokens.push(self.units[bit(alive)]);
+            alive &= alive - 1;
+        }
+    }
+
+    /// Starts with the bytes of a piece that is ASCII.
+    #[inline(always)]
+    pub(super) fn start_ascii(&mut self, ascii: &Ascii, piece: &[u8]) {
+        self.count = piece.len().min(MOST_UNITS);
+        self.alive = (1 << self.count) - 1;
+        self.asked = 0;
+        let mut before = 0;
+        for (index, &byte) in piece.iter().enumerate().take(MOST_UNITS) {
+            self.units[index] = ascii.bytes[usize::from(byte % 128)];
+            // The first pair is of no unit; its place is written again below.
+            self.pairs[index.wrapping_sub(1) % ROOM] =
+                ascii.pairs[usize::from(before)][usize::from(byte % 128)];
+            before = byte % 128;
+        }
+    }
+
+    /// Starts with the first `count` units.
+    #[inline(always)]
+    pub(super) fn start(&mut self, table: &PairTable, count: usize) {
+        self.count = count.min(MOST_UNITS);
+        self.alive = (1 << self.count) - 1;
+        self.asked = 0;
+        for left in 1..self.count {
+            self.ask(table, left - 1, left);
+        }
+    }
+
+    /// Makes one merge, of the pair of best priority, the leftmost first; `false` where there is none.
+    #[inline(always)]
+    pub(super) fn step(&mut self, table: &PairTable) -> bool {
+        while self.asked != 0 {
+            let left = bit(self.asked);
+            self.asked &= self.asked - 1;
+            self.answer(table, left);
+        }
         let mut best = NEVER;
         let mut left = 0;
-        for (index, &pair) in pairs.iter().enumerate().take(count.saturating_sub(1)) {
+        let pairs = self.count.saturating_sub(1);
+        for (index, &pair) in self.pairs.iter().enumerate().take(pairs) {
             if pair < best {
                 best = pair;
                 left = index;
             }
         }
-        if best == NEVER || left + 1 >= count || count > MOST_UNITS {
-            return count;
+        if best == NEVER {
+            return false;
         }
-        units[left] = best as u32;
-        units.copy_within(left + 2..count, left + 1);
-        pairs.copy_within(left + 1..count, left);
-        count -= 1;
-        if left > 0 {
-            pairs[left - 1] = pair(units[left - 1], units[left]);
+        let left = left % 32;
+        let behind = self.alive & !((2 << left) - 1);
+        let right = bit(behind);
+        self.units[left] = best as u32;
+        self.pairs[left] = NEVER;
+        self.pairs[right] = NEVER;
+        self.alive &= !(1 << right);
+        let behind = behind & (behind - 1);
+        if behind != 0 {
+            self.ask(table, left, bit(behind));
         }
-        if left + 1 < count {
-            pairs[left] = pair(units[left], units[left + 1]);
-        } else {
-            pairs[left] = NEVER;
+        let before = self.alive & ((1 << left) - 1);
+        if before != 0 {
+            let before = 31 - before.leading_zeros() as usize;
+            self.ask(table, before, left);
         }
+        true
     }
+
+    /// Asks what two neighbours merge to. No branch: whether a pair may have a rule is hard to foresee.
+    #[inline(always)]
+    fn ask(&mut self, table: &PairTable, left: usize, right: usize) {
+        let place = table.place(self.units[left], self.units[right]);
+        let may_be = place.is_some();
+        let place = place.unwrap_or(0);
+        prefetch(table.slots(), place);
+        self.places[left] = place as u32;
+        self.pairs[left] = NEVER;
+        self.asked |= u32::from(may_be) << left;
+    }
+
+    #[inline(always)]
+    fn answer(&mut self, table: &PairTable, left: usize) {
+        let place = self.places[left] as usize;
+        let right = bit(self.alive & !((2 << left) - 1));
+        self.pairs[left] = merged(table.get_at(place, self.units[left], self.units[right]));
+    }
+}
+
+/// The number of the lowest bit, which is that of a unit.
+#[inline(always)]
+fn bit(bits: u32) -> usize {
+    (bits.trailing_zeros() as usize) % ROOM
 }
