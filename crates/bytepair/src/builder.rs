@@ -90,7 +90,9 @@ impl TokenizerBuilder {
 
     /// A builder over a canonical form that is already there. An improper one is made proper, where
     /// it can be ([`CanonicalForm::properize`]), so that every encoder takes it; where it cannot, the
-    /// default encoder is exact on it as it is, in O(n log n) for n bytes.
+    /// default encoder is exact on it as it is, in O(n log n) for n bytes. The form of the tokenizer
+    /// ([`Tokenizer::canonical`]) says which it is: `is_reordered` for the first, not `is_proper` for
+    /// the second, and neither for a dictionary that is used as listed.
     pub fn from_canonical(canonical: Arc<CanonicalForm>) -> Self {
         Self {
             name: None,
