@@ -19,7 +19,15 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 
 /// Builds the peers and runs them with these arguments.
 pub(crate) fn run_with(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    match command(arguments).status() {
+    run_with_features("", arguments)
+}
+
+/// The same with features, each of which is one more peer.
+pub(crate) fn run_with_features(
+    features: &str,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> ExitCode {
+    match command_with_features(features, arguments).status() {
         Ok(status) if status.success() => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(error) => {
@@ -31,10 +39,17 @@ pub(crate) fn run_with(arguments: impl IntoIterator<Item = OsString>) -> ExitCod
 
 /// The command that builds the peers and runs them with these arguments.
 pub(crate) fn command(arguments: impl IntoIterator<Item = OsString>) -> Command {
+    command_with_features("", arguments)
+}
+
+fn command_with_features(features: &str, arguments: impl IntoIterator<Item = OsString>) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(["run", "--quiet", "--release", "--locked", "--manifest-path"]);
     command.arg(workspace().join("xtask/peers/Cargo.toml"));
+    if !features.is_empty() {
+        command.args(["--features", features]);
+    }
     command.arg("--").args(arguments);
     command
 }

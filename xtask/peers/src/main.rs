@@ -15,6 +15,8 @@ mod peer;
 mod random;
 mod ratio;
 mod reduce;
+mod rival;
+mod speed;
 mod training;
 
 use std::path::PathBuf;
@@ -45,6 +47,17 @@ enum Command {
     Incremental(incremental::Arguments),
     /// Time what eager output costs, and 000 Table 8.
     Eager(eager::Arguments),
+    /// Time ours and every peer that can be had in turn, after comparing their ids.
+    Speed(speed::Arguments),
+    /// The process of one tokenizer, which `speed` asks.
+    #[command(hide = true)]
+    SpeedChild {
+        /// `bytepair` or the name of a peer.
+        name: String,
+        /// The processors it may use.
+        #[arg(value_delimiter = ',')]
+        cores: Vec<usize>,
+    },
     /// One measurement of `incremental`'s building, in the child process that makes it.
     #[command(hide = true)]
     IncrementalChild {
@@ -64,7 +77,7 @@ enum Command {
 }
 
 /// Where the larger corpora are: `--data`, or else the variable `BYTEPAIR_DATA`.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 struct DataFolder {
     /// A folder with more data: `corpora/*.txt` or `corpora/*.txt.gz`. `bench-data` is always read.
     #[arg(long, value_name = "DIR", env = "BYTEPAIR_DATA")]
@@ -78,6 +91,8 @@ fn main() -> ExitCode {
         Command::Ratio(arguments) => ratio::run(&arguments),
         Command::Incremental(arguments) => incremental::run(&arguments),
         Command::Eager(arguments) => eager::run(&arguments),
+        Command::Speed(arguments) => speed::run(&arguments),
+        Command::SpeedChild { name, cores } => speed::child(&name, &cores).map(|()| true),
         Command::IncrementalChild { side, dictionary } => {
             incremental::child(&side, &dictionary).map(|()| true)
         }

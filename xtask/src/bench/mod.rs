@@ -69,6 +69,16 @@ enum Command {
     Dfa(dfa::Arguments),
     /// The fast path beside the plain one: cold, half warm, warm, short texts, worst inputs.
     Fast(fast::Arguments),
+    /// Every other tokenizer that can be had and ours in turn; `--help` for the options.
+    #[command(disable_help_flag = true)]
+    Peers {
+        /// The peers in Rust to build; without it, all. They are features of `xtask/peers`.
+        #[arg(long, value_name = "FEATURES")]
+        build: Option<String>,
+        /// Passed to `peers speed`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        rest: Vec<OsString>,
+    },
     /// The worst inputs with the default engines; fails beyond 2 seconds.
     Worst(worst::Arguments),
 }
@@ -90,6 +100,11 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Command::Eager { rest } => {
             let eager = OsString::from("eager");
             return peers::run_with([eager].into_iter().chain(rest.iter().cloned()));
+        }
+        Command::Peers { build, rest } => {
+            let speed = OsString::from("speed");
+            let arguments = [speed].into_iter().chain(rest.iter().cloned());
+            return peers::run_with_features(build.as_deref().unwrap_or("peers"), arguments);
         }
         Command::Plots(arguments) => plots::run(arguments),
         Command::BytesPerToken(arguments) => bytes_per_token::run(arguments),
