@@ -171,6 +171,8 @@ impl Block {
         left: usize,
     ) -> Result<(), (usize, EncodeError)> {
         let table = tables.canonical.pair_table();
+        // The first `running` of these are the numbers of those at work.
+        let mut order: [usize; AT_ONCE] = std::array::from_fn(|number| number);
         let mut running = 0;
         let mut next = 0;
         loop {
@@ -188,7 +190,7 @@ impl Block {
                     self.tokens[piece] = [id | 1 << COUNT_SHIFT, 0, 0, 0];
                     continue;
                 }
-                let merging = &mut self.merging[running];
+                let merging = &mut self.merging[order[running % AT_ONCE] % AT_ONCE];
                 if tables.start(bytes, merging) {
                     merging.miss = miss;
                     running += 1;
@@ -206,19 +208,20 @@ impl Block {
             }
             let mut number = 0;
             while number < running {
-                if self.merging[number].step(table) {
+                let merging = &mut self.merging[order[number % AT_ONCE] % AT_ONCE];
+                if merging.step(table) {
                     number += 1;
                     continue;
                 }
-                let miss = self.merging[number].miss % BLOCK;
+                let miss = merging.miss % BLOCK;
                 let piece = self.misses[miss] as usize % BLOCK;
                 let (from, to) = range(piece);
                 let start = self.overflow.len();
-                self.merging[number].append_to(&mut self.overflow);
+                merging.append_to(&mut self.overflow);
                 self.tokens[piece] = overflowed(start, self.overflow.len());
                 self.keep(piece, miss, to - from);
                 running -= 1;
-                self.merging.swap(number, running);
+                order.swap(number % AT_ONCE, running % AT_ONCE);
             }
         }
     }

@@ -35,7 +35,7 @@ const END: u32 = 1;
 /// The characters from which merging may start.
 pub(super) struct Characters {
     /// Of each character below U+10000, its token and its class.
-    entries: Vec<u32>,
+    entries: Box<[u32; 1 << 16]>,
     /// Of each class, the crossing rules whose left side can end with it, and whose right side can
     /// begin with it.
     classes: Vec<Crossing>,
@@ -66,7 +66,7 @@ impl Characters {
             *id = token;
         }
         let (sides, single) = Sides::new(canonical);
-        let mut entries = vec![0; 1 << 16];
+        let mut entries = Box::new([BYTES; 1 << 16]);
         let mut classes = vec![Crossing {
             left: u32::MAX,
             right: u32::MAX,
@@ -129,31 +129,25 @@ impl Characters {
     /// at most three bytes, nothing; of the end of the piece, that nothing can cross it.
     #[inline(always)]
     fn character(&self, piece: &[u8], place: usize) -> (u32, usize) {
-        let entry = |character: u32| {
-            let entry = self.entries.get(character as usize);
-            entry.copied().unwrap_or(BYTES)
-        };
-        match *piece.get(place..).unwrap_or_default() {
-            [
-                first @ 0xE0..0xF0,
-                second @ 0x80..0xC0,
-                third @ 0x80..0xC0,
-                ..,
-            ] => {
-                let character = u32::from(first & 0x0F) << 12
-                    | u32::from(second & 0x3F) << 6
-                    | u32::from(third & 0x3F);
+        let rest = piece.get(place..).unwrap_or_default();
+        // Most characters that are not ASCII have three bytes: all tests of them at once.
+        if let Some(&[first, second, third]) = rest.first_chunk() {
+            let bytes = u32::from_be_bytes([0, first, second, third]);
+            if bytes & 0xF0_C0_C0 == 0xE0_80_80 {
+                let character = (bytes >> 4 & 0xF000) | (bytes >> 2 & 0x0FC0) | (bytes & 0x3F);
                 // Overlong forms and surrogates are no characters.
-                match character {
+                return match character {
                     0..0x800 | 0xD800..0xE000 => (BYTES, 1),
-                    _ => (entry(character), 3),
-                }
+                    _ => (self.entries[character as usize % (1 << 16)], 3),
+                };
             }
-            [first @ 0..0x80, ..] => (entry(u32::from(first)), 1),
-            [first @ 0xC2..0xE0, second @ 0x80..0xC0, ..] => (
-                entry(u32::from(first & 0x1F) << 6 | u32::from(second & 0x3F)),
-                2,
-            ),
+        }
+        match *rest {
+            [first @ 0..0x80, ..] => (self.entries[usize::from(first)], 1),
+            [first @ 0xC2..0xE0, second @ 0x80..0xC0, ..] => {
+                let character = usize::from(first & 0x1F) << 6 | usize::from(second & 0x3F);
+                (self.entries[character], 2)
+            }
             [_, ..] => (BYTES, 1),
             [] => (END << TOKEN_BITS, 0),
         }

@@ -47,16 +47,14 @@ fn merged(merge: Option<Merge>) -> u64 {
 #[derive(Clone)]
 pub(super) struct Merging {
     units: [TokenId; ROOM],
-    /// Of each unit but the last, what it and the next merge to: the priority above the product.
-    /// [`NEVER`] for units that are gone, and for those in `asked`.
+    /// Of the units in `mergeable`, what they and the next merge to: the priority above the product.
     pairs: [u64; ROOM],
     /// Where in the table that stands, for those in `asked`.
     places: [u32; ROOM],
     /// The units that are there, as bits: a merge leaves its product at its left side's place.
     alive: u32,
-    /// The number of units at first.
-    count: usize,
-    /// As bits.
+    /// The units that have a rule with the next, and those of which it is not known yet, as bits.
+    mergeable: u32,
     asked: u32,
     /// Which of the misses this is, for the caller.
     pub(super) miss: usize,
@@ -68,7 +66,7 @@ impl Merging {
         pairs: [NEVER; ROOM],
         places: [0; ROOM],
         alive: 0,
-        count: 0,
+        mergeable: 0,
         asked: 0,
         miss: 0,
     };
@@ -91,26 +89,30 @@ impl Merging {
     /// Starts with the bytes of a piece that is ASCII.
     #[inline(always)]
     pub(super) fn start_ascii(&mut self, ascii: &Ascii, piece: &[u8]) {
-        self.count = piece.len().min(MOST_UNITS);
-        self.alive = (1 << self.count) - 1;
+        let count = piece.len().min(MOST_UNITS);
+        self.alive = (1 << count) - 1;
         self.asked = 0;
+        self.mergeable = 0;
         let mut before = 0;
         for (index, &byte) in piece.iter().enumerate().take(MOST_UNITS) {
-            self.units[index] = ascii.bytes[usize::from(byte % 128)];
-            // The first pair is of no unit; its place is written again below.
-            self.pairs[index.wrapping_sub(1) % ROOM] =
-                ascii.pairs[usize::from(before)][usize::from(byte % 128)];
-            before = byte % 128;
+            let byte = usize::from(byte % 128);
+            self.units[index] = ascii.bytes[byte];
+            let pair = ascii.pairs[before][byte];
+            // Of the first byte there is no pair: its bit falls off at the end.
+            self.pairs[index.wrapping_sub(1) % ROOM] = pair;
+            self.mergeable |= (u32::from(pair != NEVER) << index) >> 1;
+            before = byte;
         }
     }
 
     /// Starts with the first `count` units.
     #[inline(always)]
     pub(super) fn start(&mut self, table: &PairTable, count: usize) {
-        self.count = count.min(MOST_UNITS);
-        self.alive = (1 << self.count) - 1;
+        let count = count.min(MOST_UNITS);
+        self.alive = (1 << count) - 1;
         self.asked = 0;
-        for left in 1..self.count {
+        self.mergeable = 0;
+        for left in 1..count {
             self.ask(table, left - 1, left);
         }
     }
@@ -123,10 +125,13 @@ impl Merging {
             self.asked &= self.asked - 1;
             self.answer(table, left);
         }
+        let mut mergeable = self.mergeable;
         let mut best = NEVER;
         let mut left = 0;
-        let pairs = self.count.saturating_sub(1);
-        for (index, &pair) in self.pairs.iter().enumerate().take(pairs) {
+        while mergeable != 0 {
+            let index = bit(mergeable);
+            mergeable &= mergeable - 1;
+            let pair = self.pairs[index];
             if pair < best {
                 best = pair;
                 left = index;
@@ -135,13 +140,11 @@ impl Merging {
         if best == NEVER {
             return false;
         }
-        let left = left % 32;
         let behind = self.alive & !((2 << left) - 1);
         let right = bit(behind);
         self.units[left] = best as u32;
-        self.pairs[left] = NEVER;
-        self.pairs[right] = NEVER;
         self.alive &= !(1 << right);
+        self.mergeable &= !(1 << left | 1 << right);
         let behind = behind & (behind - 1);
         if behind != 0 {
             self.ask(table, left, bit(behind));
@@ -149,6 +152,7 @@ impl Merging {
         let before = self.alive & ((1 << left) - 1);
         if before != 0 {
             let before = 31 - before.leading_zeros() as usize;
+            self.mergeable &= !(1 << before);
             self.ask(table, before, left);
         }
         true
@@ -162,7 +166,6 @@ impl Merging {
         let place = place.unwrap_or(0);
         prefetch(table.slots(), place);
         self.places[left] = place as u32;
-        self.pairs[left] = NEVER;
         self.asked |= u32::from(may_be) << left;
     }
 
@@ -170,7 +173,9 @@ impl Merging {
     fn answer(&mut self, table: &PairTable, left: usize) {
         let place = self.places[left] as usize;
         let right = bit(self.alive & !((2 << left) - 1));
-        self.pairs[left] = merged(table.get_at(place, self.units[left], self.units[right]));
+        let pair = merged(table.get_at(place, self.units[left], self.units[right]));
+        self.pairs[left] = pair;
+        self.mergeable |= u32::from(pair != NEVER) << left;
     }
 }
 
