@@ -69,12 +69,8 @@ impl Tokenizer {
         let text = text.as_ref();
         let mut ids = Vec::with_capacity(self.expected_tokens(text.len()));
         let mut byte_ranges = Vec::with_capacity(ids.capacity());
-        self.inner.pool.with(|engines| {
-            self.for_each_run(engines, text, &mut ids, true, |ids, first, run| {
-                self.append_ranges(&ids[first..], text, run, &mut byte_ranges);
-                ControlFlow::Continue(())
-            })
-        })?;
+        let pool = &self.inner.pool;
+        pool.with(|engines| self.encode_ranges_with(engines, text, &mut ids, &mut byte_ranges))?;
         Ok(Encoding { ids, byte_ranges })
     }
 
@@ -186,6 +182,20 @@ impl Tokenizer {
             ids.truncate(start);
         }
         encoded
+    }
+
+    /// Appends tokens and their ranges.
+    pub(crate) fn encode_ranges_with(
+        &self,
+        engines: &mut Engines,
+        text: &[u8],
+        ids: &mut Vec<TokenId>,
+        ranges: &mut Vec<Range<usize>>,
+    ) -> Result<(), EncodeError> {
+        self.for_each_run(engines, text, ids, true, |ids, first, run| {
+            self.append_ranges(&ids[first..], text, run, ranges);
+            ControlFlow::Continue(())
+        })
     }
 
     pub(crate) fn count_with(

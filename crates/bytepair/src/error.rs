@@ -42,17 +42,23 @@ impl EncodeError {
     }
 
     /// The same error, of a text that begins `bytes` bytes before.
-    pub(crate) fn moved_by(mut self, bytes: usize) -> Self {
+    pub(crate) fn moved_by(self, bytes: usize) -> Self {
+        let offset = self.byte_offset() + bytes;
+        self.placed(offset)
+    }
+
+    /// The same error, at byte `place`.
+    pub(crate) fn placed(mut self, place: usize) -> Self {
         self.kind = match self.kind {
-            EncodeKind::Forbidden { text, id, offset } => EncodeKind::Forbidden {
+            EncodeKind::Forbidden { text, id, .. } => EncodeKind::Forbidden {
                 text,
                 id,
-                offset: offset + bytes,
+                offset: place,
             },
-            EncodeKind::Missing(error) => EncodeKind::Missing(error.shifted(bytes)),
+            EncodeKind::Missing(error) => EncodeKind::Missing(error.at(place)),
             EncodeKind::Lexer(error) => EncodeKind::Lexer(match error.limit() {
-                Some(limit) => LexError::step_limit(error.offset() + bytes, limit),
-                None => LexError::engine(error.offset() + bytes, "the regex engine failed"),
+                Some(limit) => LexError::step_limit(place, limit),
+                None => LexError::engine(place, "the regex engine failed"),
             }),
         };
         self

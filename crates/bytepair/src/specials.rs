@@ -171,6 +171,16 @@ pub(crate) struct Matched {
 }
 
 impl Policy {
+    /// The policy that finds nothing.
+    #[cfg(feature = "tokenizer-json")]
+    pub(crate) fn nothing() -> Self {
+        Self {
+            specials: Specials::AsText,
+            matcher: SpecialMatcher::none(),
+            matched: Vec::new(),
+        }
+    }
+
     /// The policy for `specials` over `table`. Cost: one automaton over the texts.
     pub(crate) fn new(specials: Specials, table: &SpecialTable) -> Result<Self, LoadError> {
         if let Specials::Allow(texts) = &specials

@@ -213,7 +213,8 @@ impl EncodeError {
         Self { offset, missing }
     }
 
-    pub(crate) fn missing_character(character: char, offset: usize) -> Self {
+    /// The same for a character.
+    pub fn missing_character(character: char, offset: usize) -> Self {
         let missing = Missing::Character(character);
         Self { offset, missing }
     }
@@ -227,6 +228,12 @@ impl EncodeError {
     /// span.
     pub fn shifted(mut self, bytes: usize) -> Self {
         self.offset += bytes;
+        self
+    }
+
+    /// The same error at byte `offset`: for a caller who knows what the span was made from.
+    pub fn at(mut self, offset: usize) -> Self {
+        self.offset = offset;
         self
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use bpe_core::gpt2::VocabEntries;
 use bpe_core::{Atoms, Dictionary, ReadLimits, TokenId, Vocabulary, byte_level};
 
 use crate::error::LoadError;
@@ -109,7 +110,7 @@ pub(crate) fn dictionary(
     });
     let merges = merges.collect::<Result<Vec<_>, LoadError>>()?;
     let unknown = match &model.unk_token {
-        Some(text) if !byte_level => Some(vocabulary.id_of(text.as_bytes()).ok_or_else(|| {
+        Some(text) if !byte_level => Some(spelling.id_of(&vocabulary, text).ok_or_else(|| {
             LoadError::at(
                 "model.unk_token",
                 format_args!("{text:?} is not in the vocabulary"),
@@ -169,32 +170,44 @@ fn left_out_specials<'m>(
 }
 
 /// Refuses what a BPE model may ask for and no dictionary says.
-pub(crate) fn check_supported(
-    model: &BpeModel,
-    added_tokens: &[AddedToken],
-    limits: &ReadLimits,
-) -> Result<(), LoadError> {
-    for (index, token) in added_tokens.iter().enumerate() {
-        if token.content.len() > limits.token {
-            return Err(LoadError::at(
-                format!("added_tokens[{index}]"),
-                format_args!("the token is over {} bytes", limits.token),
-            ));
-        }
-    }
+pub(crate) fn check_supported(model: &BpeModel) -> Result<(), LoadError> {
     if model.dropout.is_some_and(|dropout| dropout != 0.0) {
         return Err(LoadError::unsupported("model.dropout", "dropout"));
     }
-    let affixes = [
-        (
-            "continuing_subword_prefix",
-            &model.continuing_subword_prefix,
-        ),
-        ("end_of_word_suffix", &model.end_of_word_suffix),
-    ];
-    for (name, affix) in affixes {
-        if affix.as_ref().is_some_and(|affix| !affix.is_empty()) {
-            return Err(LoadError::unsupported(format!("model.{name}"), name));
+    Ok(())
+}
+
+/// Refuses an added token that the vocabulary has under another id, or whose id another token has.
+pub(crate) fn check_added(
+    vocab: &VocabEntries,
+    added_tokens: &[AddedToken],
+) -> Result<(), LoadError> {
+    let by_text: HashMap<&str, usize> = added_tokens
+        .iter()
+        .enumerate()
+        .map(|(index, token)| (token.content.as_str(), index))
+        .collect();
+    let by_id: HashMap<TokenId, usize> = added_tokens
+        .iter()
+        .enumerate()
+        .map(|(index, token)| (token.id, index))
+        .collect();
+    for (text, id) in &vocab.0 {
+        if let Some(&index) = by_text.get(text.as_str())
+            && added_tokens[index].id != *id
+        {
+            return Err(LoadError::at(
+                format!("added_tokens[{index}] ({text:?})"),
+                format_args!("the vocabulary has the same text with the id {id}"),
+            ));
+        }
+        if let Some(&index) = by_id.get(id)
+            && added_tokens[index].content != *text
+        {
+            return Err(LoadError::at(
+                format!("added_tokens[{index}].id"),
+                format_args!("the vocabulary has {text:?} with the id {id}"),
+            ));
         }
     }
     Ok(())

@@ -67,13 +67,16 @@ impl Description {
         })
     }
 
+    /// Whether the normalizers leave a text in the byte-level alphabet.
+    pub(crate) fn normalizes_to_bytes(&self) -> bool {
+        let mut steps = self.normalizers.iter();
+        steps.any(|step| matches!(step, Normalizer::ByteLevel))
+    }
+
     /// Whether tokens are spelled in the byte-level alphabet: whether a text goes through it.
     pub(crate) fn is_byte_level(&self) -> bool {
-        let in_normalizers = self
-            .normalizers
-            .iter()
-            .any(|step| matches!(step, Normalizer::ByteLevel));
         let mut steps = self.pre_tokenizers.iter();
-        in_normalizers || steps.any(|(_, step)| matches!(step, PreTokenizer::ByteLevel { .. }))
+        self.normalizes_to_bytes()
+            || steps.any(|(_, step)| matches!(step, PreTokenizer::ByteLevel { .. }))
     }
 }

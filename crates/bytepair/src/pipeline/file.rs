@@ -86,6 +86,14 @@ pub(crate) struct BpeModel {
     pub(crate) merges: Vec<MergeEntry>,
 }
 
+impl BpeModel {
+    /// Whether characters are spelled by their place in a piece.
+    pub(crate) fn has_affixes(&self) -> bool {
+        let is_some = |affix: &Option<String>| affix.as_ref().is_some_and(|text| !text.is_empty());
+        is_some(&self.continuing_subword_prefix) || is_some(&self.end_of_word_suffix)
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WordPieceModel {

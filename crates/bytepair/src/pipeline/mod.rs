@@ -4,24 +4,35 @@
 //! Whatever the inner [`Tokenizer`] can do is left to it, so that the fast path runs over the caller's
 //! text as it is. The rest is done step by step, on a copy of what has to be changed.
 
+mod added;
+mod affix;
 mod bpe;
 mod decoders;
 mod description;
 mod file;
+mod forms;
+mod model;
 mod model_input;
 mod node;
+mod normalize;
+mod normalized;
 mod normalizers;
 mod output;
 mod plan;
 mod post_processors;
 mod pre_tokenizers;
+mod run;
 mod search;
+mod splitting;
+mod unicode;
+mod virtual_lexer;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use bpe_core::{Dictionary, ReadLimits, TokenId};
+use bpe_core::{Dictionary, ReadLimits, TokenId, byte_level};
 
 pub use model_input::{
     InputError, ModelInput, PadTo, Padding, Side, Truncation, TruncationStrategy,
@@ -30,26 +41,74 @@ pub use output::{InputOptions, PipelineDecodeStream};
 
 use crate::builder::TokenizerBuilder;
 use crate::error::{EncodeError, LoadError};
-use crate::pipeline::bpe::Spelling;
-use crate::pipeline::description::Description;
+use crate::pipeline::added::{AddedTokens, Finder};
+use crate::pipeline::affix::AffixModel;
+use crate::pipeline::bpe::{Spelling, check_added};
+use crate::pipeline::decoders::TokenText;
+use crate::pipeline::description::{Description, Source};
+use crate::pipeline::file::AddedToken;
+use crate::pipeline::model::Model;
+use crate::pipeline::normalizers::Normalizer;
 use crate::pipeline::output::Output;
 use crate::pipeline::plan::Plan;
-use crate::specials::Specials;
+use crate::pipeline::pre_tokenizers::{PreTokenizer, Prepend};
+use crate::pipeline::virtual_lexer::VirtualLexer;
+use crate::specials::{Policy, Specials};
 use crate::tokenizer::Tokenizer;
+use crate::word_piece::WordPiece;
 
 /// A tokenizer as `tokenizer.json` describes it, with every step before and behind the model.
 ///
-/// Cheap to clone, `Send` and `Sync`.
+/// Cheap to clone, `Send` and `Sync`. Special tokens are text unless
+/// [`with_specials`](Pipeline::with_specials) says otherwise, as in a [`Tokenizer`]; `tokenizers` does
+/// what [`Specials::AllowAll`] does.
 #[derive(Clone)]
 pub struct Pipeline {
     parts: Arc<Parts>,
-    /// The tokenizer inside, which matches the added tokens itself.
-    tokenizer: Tokenizer,
+    policy: Arc<Matching>,
 }
 
-/// What clones share.
+/// What clones share, whatever they do with special tokens.
 struct Parts {
+    added: AddedTokens,
+    normalizers: Vec<Normalizer>,
+    by_hand: Vec<PreTokenizer>,
+    /// Whether the steps by hand leave pieces in the byte-level alphabet.
+    alphabet: bool,
+    /// Whether a step asks where a piece begins in the original.
+    needs_places: bool,
+    model: Model,
+    /// A tokenizer that matches added tokens itself, where it does the same as the steps one by one.
+    direct: Option<Tokenizer>,
     output: Output,
+    #[allow(dead_code)]
+    source: Source,
+}
+
+/// How special tokens are treated, made ready.
+struct Matching {
+    specials: Specials,
+    /// Finds tokens in the text as it is.
+    first: Finder,
+    /// Finds tokens in normalized text.
+    second: Finder,
+    direct: Option<Tokenizer>,
+}
+
+impl Matching {
+    fn new(specials: Specials, parts: &Parts) -> Result<Self, LoadError> {
+        let (first, second) = parts.added.finders(&specials)?;
+        let direct = match &parts.direct {
+            Some(tokenizer) => Some(tokenizer.with_specials(specials.clone())?),
+            None => None,
+        };
+        Ok(Self {
+            specials,
+            first,
+            second,
+            direct,
+        })
+    }
 }
 
 impl Pipeline {
@@ -60,34 +119,63 @@ impl Pipeline {
     /// A file that is malformed or over the limits, or that asks for something that is not done
     /// here ([`LoadError::is_unsupported`]); the error names the field by its path.
     pub fn from_tokenizer_json(file: &[u8], limits: &ReadLimits) -> Result<Self, LoadError> {
-        Self::new(&Description::read(file, limits)?, limits)
+        Self::new(Description::read(file, limits)?, limits)
     }
 
-    fn new(description: &Description, limits: &ReadLimits) -> Result<Self, LoadError> {
-        let plan = Plan::new(description)?;
-        if !description.normalizers.is_empty() {
-            return Err(LoadError::unsupported("normalizer", "this normalizer"));
-        }
-        if !plan.by_hand.is_empty() || plan.alphabet {
-            let what = "this pre-tokenizer";
-            return Err(LoadError::unsupported("pre_tokenizer", what));
-        }
-        let file::Model::Bpe(model) = &description.model else {
-            return Err(LoadError::unsupported("model.type", "WordPiece"));
+    pub(crate) fn new(description: Description, limits: &ReadLimits) -> Result<Self, LoadError> {
+        let plan = Plan::new(&description)?;
+        let added = AddedTokens::new(description.added_tokens.clone(), &plan.normalizers)?;
+        let byte_level = description.is_byte_level();
+        let mut spelling = Spelling {
+            byte_level,
+            byte_fallback: false,
+            blank: plan.blank,
         };
-        let spelling = Spelling {
-            byte_level: description.is_byte_level(),
-            byte_fallback: model.byte_fallback,
-            blank: None,
+        let (model, direct) = match &description.model {
+            file::Model::WordPiece(model) => {
+                check_added(&model.vocab, &description.added_tokens)?;
+                let word_piece = WordPiece::new(
+                    model.vocab.0.iter().cloned(),
+                    &model.unk_token,
+                    &model.continuing_subword_prefix,
+                    model.max_input_chars_per_word,
+                )?;
+                (Model::WordPiece(word_piece), None)
+            }
+            file::Model::Bpe(model) => {
+                bpe::check_supported(model)?;
+                check_added(&model.vocab, &description.added_tokens)?;
+                spelling.byte_fallback = model.byte_fallback && !byte_level;
+                match model.has_affixes() {
+                    true => (Model::Affix(Box::new(AffixModel::new(model)?)), None),
+                    false => {
+                        let added_tokens = &description.added_tokens;
+                        let dictionary = bpe::dictionary(model, added_tokens, spelling, limits)?;
+                        inner(&dictionary, &plan, &added)?
+                    }
+                }
+            }
         };
-        bpe::check_supported(model, &description.added_tokens, limits)?;
-        let dictionary = bpe::dictionary(model, &description.added_tokens, spelling, limits)?;
-        let tokenizer = tokenizer(&dictionary, &plan, description)?;
+        let first = |step: &PreTokenizer| match step {
+            PreTokenizer::Metaspace { prepend, .. } | PreTokenizer::Blanks { prepend, .. } => {
+                *prepend == Prepend::First
+            }
+            _ => false,
+        };
+        let parts = Parts {
+            added,
+            needs_places: plan.by_hand.iter().any(first),
+            normalizers: plan.normalizers,
+            by_hand: plan.by_hand,
+            alphabet: plan.alphabet,
+            output: Output::new(&description, model.vocabulary(), spelling)?,
+            model,
+            direct,
+            source: description.source,
+        };
         Ok(Self {
-            parts: Arc::new(Parts {
-                output: Output::new(description, tokenizer.vocabulary(), spelling)?,
-            }),
-            tokenizer,
+            policy: Arc::new(Matching::new(Specials::default(), &parts)?),
+            parts: Arc::new(parts),
         })
     }
 
@@ -98,18 +186,24 @@ impl Pipeline {
     /// [`Specials::Allow`] names a text that is no special token.
     pub fn with_specials(&self, specials: Specials) -> Result<Self, LoadError> {
         Ok(Self {
+            policy: Arc::new(Matching::new(specials, &self.parts)?),
             parts: Arc::clone(&self.parts),
-            tokenizer: self.tokenizer.with_specials(specials)?,
         })
     }
 
-    /// The tokens of `text`, without those that a post-processor sets around it. O(bytes).
-    ///
-    /// # Errors
-    ///
-    /// As [`Tokenizer::encode`].
-    pub fn encode(&self, text: &str) -> Result<Vec<TokenId>, EncodeError> {
-        self.tokenizer.encode(text)
+    /// How special tokens are treated.
+    pub fn specials(&self) -> &Specials {
+        &self.policy.specials
+    }
+
+    /// Token `id` as the file spells it: in the byte-level alphabet, with U+2581 for a blank, or `<0x0A>`
+    /// for a byte; the text of an added token. `None` where no token has that id.
+    pub fn token_text(&self, id: TokenId) -> Option<Cow<'_, str>> {
+        let token = self.parts.output.token_text(id, &self.parts.model)?;
+        Some(match token {
+            TokenText::Text(text) => text,
+            TokenText::Bytes(bytes) => Cow::Owned(byte_level::encode(bytes)),
+        })
     }
 
     /// The tokens of `text`, each with the bytes of `text` that it stands for.
@@ -117,51 +211,59 @@ impl Pipeline {
         &self,
         text: &str,
     ) -> Result<(Vec<TokenId>, Vec<Range<usize>>), EncodeError> {
-        let encoding = self.tokenizer.encode_with_offsets(text)?;
+        let encoding = self.encode_with_offsets(text)?;
         Ok((encoding.ids, encoding.byte_ranges))
-    }
-
-    fn output(&self) -> &Output {
-        &self.parts.output
-    }
-
-    /// The bytes of a token of the model.
-    fn model_token_bytes(&self, id: TokenId) -> Option<&[u8]> {
-        self.tokenizer.vocabulary().token_bytes(id)
     }
 }
 
-/// The inner tokenizer.
-fn tokenizer(
+/// The tokenizer inside, without special tokens; and with them, if it can find them itself.
+fn inner(
     dictionary: &Dictionary,
     plan: &Plan,
-    description: &Description,
-) -> Result<Tokenizer, LoadError> {
+    added: &AddedTokens,
+) -> Result<(Model, Option<Tokenizer>), LoadError> {
     let mut builder = TokenizerBuilder::new(dictionary);
     for (_, pattern) in &plan.stages {
         builder = builder.pattern(pattern.clone());
     }
-    for (index, token) in description.added_tokens.iter().enumerate() {
-        let ordinary = dictionary.vocabulary().id_of(token.content.as_bytes());
-        if let Some(id) = ordinary.filter(|&id| id != token.id) {
-            return Err(LoadError::at(
-                format!("added_tokens[{index}] ({:?})", token.content),
-                format_args!("the vocabulary has the same text with the id {id}"),
-            ));
-        }
-        builder = match token.special {
-            true => builder.special_token(&token.content, token.id),
-            false => builder.added_token(&token.content, token.id),
-        };
+    if plan.stages.is_empty()
+        && let Some(lexer) = VirtualLexer::new(dictionary)
+    {
+        builder = builder.custom_lexers(vec![Box::new(lexer)]);
     }
-    builder.build()
+    let all_forms = |step: &Normalizer| matches!(step, Normalizer::Form(_));
+    let is_consistent = |token: &AddedToken| {
+        let ordinary = dictionary.vocabulary().token_bytes(token.id);
+        ordinary.is_none_or(|bytes| bytes == token.content.as_bytes())
+    };
+    let is_direct = plan.by_hand.is_empty()
+        && !plan.alphabet
+        && plan.normalizers.iter().all(all_forms)
+        && added.are_one_search()
+        && added.tokens.iter().all(is_consistent);
+    if is_direct {
+        for token in &added.tokens {
+            builder = match token.special {
+                true => builder.special_token(&token.content, token.id),
+                false => builder.added_token(&token.content, token.id),
+            };
+        }
+    }
+    let tokenizer = builder.build()?;
+    let plain = Tokenizer {
+        inner: Arc::clone(&tokenizer.inner),
+        policy: Arc::new(Policy::nothing()),
+    };
+    Ok((Model::Bpe(plain), is_direct.then_some(tokenizer)))
 }
 
 impl fmt::Debug for Pipeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pipeline")
+            .field("normalizers", &self.parts.normalizers)
+            .field("by_hand", &self.parts.by_hand)
             .field("output", &self.parts.output)
-            .field("tokenizer", &self.tokenizer)
+            .field("specials", &self.policy.specials)
             .finish_non_exhaustive()
     }
 }

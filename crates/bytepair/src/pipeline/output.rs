@@ -10,6 +10,7 @@ use crate::pipeline::Pipeline;
 use crate::pipeline::bpe::Spelling;
 use crate::pipeline::decoders::{Decoder, Decoding, TokenText};
 use crate::pipeline::description::{Description, Source};
+use crate::pipeline::model::Model;
 use crate::pipeline::model_input::{InputError, ModelInput, Padding, Truncation};
 use crate::pipeline::node::Node;
 use crate::pipeline::post_processors::{Blanks, PostProcessor, read_padding, read_truncation};
@@ -31,7 +32,7 @@ pub(crate) struct Output {
 impl Output {
     pub(crate) fn new(
         description: &Description,
-        vocabulary: &Vocabulary,
+        vocabulary: Option<&Vocabulary>,
         spelling: Spelling,
     ) -> Result<Self, LoadError> {
         let Source {
@@ -43,7 +44,7 @@ impl Output {
         } = &description.source;
         let added = description.added_tokens.iter();
         let fallback = (0..=u8::MAX).filter_map(|byte| {
-            let id = vocabulary.byte_fallback(byte)?;
+            let id = vocabulary?.byte_fallback(byte)?;
             Some((id, format!("<0x{byte:02X}>")))
         });
         Ok(Self {
@@ -63,15 +64,18 @@ impl Output {
         self.added.get(&id).is_some_and(|(_, special)| *special)
     }
 
-    /// What the file has for a token of these bytes.
-    fn token_text<'t>(&'t self, id: TokenId, bytes: Option<&'t [u8]>) -> Option<TokenText<'t>> {
+    /// What the file has for a token.
+    pub(crate) fn token_text<'t>(&'t self, id: TokenId, model: &'t Model) -> Option<TokenText<'t>> {
         if let Some((content, _)) = self.added.get(&id) {
             return Some(TokenText::Text(Cow::Borrowed(content)));
         }
         if let Some(text) = self.fallback.get(&id) {
             return Some(TokenText::Text(Cow::Borrowed(text)));
         }
-        let bytes = bytes?;
+        let bytes = match model.token(id)? {
+            TokenText::Bytes(bytes) => bytes,
+            text => return Some(text),
+        };
         if self.spelling.byte_level {
             return Some(TokenText::Bytes(bytes));
         }
@@ -109,6 +113,10 @@ impl Default for InputOptions {
 }
 
 impl Pipeline {
+    fn output(&self) -> &Output {
+        &self.parts.output
+    }
+
     /// What a model is given for `first`, or for the pair of `first` and `second`: tokens with those
     /// that the post-processor adds, their offsets and types, what is special and what is padding.
     ///
@@ -198,7 +206,7 @@ impl Pipeline {
         text: &mut String,
     ) -> Result<(), DecodeError> {
         let output = self.output();
-        let token = output.token_text(id, self.model_token_bytes(id));
+        let token = output.token_text(id, &self.parts.model);
         let token = token.ok_or(DecodeError::unknown_id(id, index))?;
         if special || !output.is_special(id) {
             decoding.push(&output.decoder, token, text);
@@ -219,7 +227,7 @@ impl Pipeline {
 
 impl Blanks for Pipeline {
     fn blanks(&self, id: TokenId) -> (usize, usize) {
-        match self.output().token_text(id, self.model_token_bytes(id)) {
+        match self.output().token_text(id, &self.parts.model) {
             Some(TokenText::Bytes(bytes)) => {
                 let count = |bytes: &mut dyn Iterator<Item = &u8>| {
                     bytes.take_while(|&&byte| byte == b' ').count()

@@ -1,32 +1,50 @@
 //! What of a description the inner tokenizer does, and what is left to be done by hand before it.
 
 use bpe_lexers::Pattern;
+use serde_json::Value;
 
 use crate::builder::MOST_STAGES;
 use crate::error::LoadError;
 use crate::pipeline::description::Description;
+use crate::pipeline::file::{AddedToken, BpeModel, Model};
+use crate::pipeline::node::Node;
+use crate::pipeline::normalizers::Normalizer;
 use crate::pipeline::pre_tokenizers::{Behavior, PreTokenizer};
+use crate::pipeline::search::Search;
 
 /// The split of a description's pre-tokenizer.
 pub(crate) struct Plan {
+    /// What is done to a text before added tokens are looked for a second time.
+    pub(crate) normalizers: Vec<Normalizer>,
     /// Steps that change the text, or drop parts of it, or cut in a way that no pattern says.
     pub(crate) by_hand: Vec<PreTokenizer>,
     /// Whether the steps by hand leave pieces in the byte-level alphabet.
     pub(crate) alphabet: bool,
     /// The rest: each with its place in the file.
     pub(crate) stages: Vec<(String, Pattern)>,
+    /// The character that stands for a blank in the file, where the vocabulary is rewritten, so that texts
+    /// need not be.
+    pub(crate) blank: Option<char>,
 }
 
 impl Plan {
     /// The inner tokenizer gets the longest run of last steps that patterns can say.
     pub(crate) fn new(description: &Description) -> Result<Self, LoadError> {
+        if let Some(plan) = Self::with_blanks(description)? {
+            return Ok(plan);
+        }
         let steps = &description.pre_tokenizers;
         let is_byte_level = |step: &PreTokenizer| matches!(step, PreTokenizer::ByteLevel { .. });
         // What comes after `ByteLevel` sees the characters that stand for bytes, and not the text.
         let alphabet = steps
             .split_last()
-            .is_some_and(|(_, before)| before.iter().any(|(_, step)| is_byte_level(step)));
-        let first = match alphabet {
+            .is_some_and(|(_, before)| before.iter().any(|(_, step)| is_byte_level(step)))
+            || description.normalizes_to_bytes();
+        let spelled = match &description.model {
+            Model::Bpe(model) => model.has_affixes(),
+            Model::WordPiece(_) => true,
+        };
+        let first = match alphabet || spelled {
             true => steps.len(),
             false => {
                 let by_hand = steps.iter().rposition(|(_, step)| stage(step).is_none());
@@ -45,11 +63,102 @@ impl Plan {
             }
         }
         Ok(Self {
+            normalizers: description.normalizers.clone(),
+            blank: None,
             by_hand: by_hand.iter().map(|(_, step)| step.clone()).collect(),
             alphabet,
             stages,
         })
     }
+
+    /// The plan where all that a file does to a text is to write a character for each blank: texts keep
+    /// their blanks, and tokens get them.
+    fn with_blanks(description: &Description) -> Result<Option<Self>, LoadError> {
+        let Model::Bpe(model) = &description.model else {
+            return Ok(None);
+        };
+        let steps: Vec<&PreTokenizer> = description
+            .pre_tokenizers
+            .iter()
+            .map(|(_, step)| step)
+            .collect();
+        if let [
+            PreTokenizer::Metaspace {
+                replacement,
+                prepend,
+                split,
+            },
+        ] = steps[..]
+        {
+            let place = "pre_tokenizer".to_owned();
+            // A blank, and what stands between it and the next one.
+            let pattern = Pattern::new(" [^ ]*|[^ ]+");
+            return Ok(can_respell(model, *replacement).then(|| Self {
+                normalizers: description.normalizers.clone(),
+                by_hand: vec![PreTokenizer::Blanks {
+                    written_as: *replacement,
+                    prepend: *prepend,
+                }],
+                alphabet: false,
+                stages: split.then_some((place, pattern)).into_iter().collect(),
+                blank: Some(*replacement),
+            }));
+        }
+        // In normalized text these would take blanks that are none to them.
+        let strips = |token: &AddedToken| token.normalized && (token.lstrip || token.rstrip);
+        if description.added_tokens.iter().any(strips) {
+            return Ok(None);
+        }
+        // A split at blanks finds none.
+        let has_blank = |search: &Search| search.text().is_some_and(|text| text.contains(' '));
+        let are_idle = steps
+            .iter()
+            .all(|step| matches!(step, PreTokenizer::Split { search, .. } if has_blank(search)));
+        let mut replaced = None;
+        let mut prefixes = Vec::new();
+        for step in &description.normalizers {
+            match step {
+                Normalizer::Replace { search, content } if search.text() == Some(" ") => {
+                    let mut characters = content.chars();
+                    match (replaced, characters.next(), characters.next()) {
+                        (None, Some(character), None) => replaced = Some(character),
+                        _ => return Ok(None),
+                    }
+                }
+                Normalizer::Prepend(prefix) => prefixes.push(prefix.as_str()),
+                _ => return Ok(None),
+            }
+        }
+        let Some(character) = replaced.filter(|_| are_idle) else {
+            return Ok(None);
+        };
+        let written = character.to_string();
+        if prefixes.iter().any(|prefix| *prefix != written) || !can_respell(model, character) {
+            return Ok(None);
+        }
+        // What is written so in a text means the same to the model.
+        let node = Node::new("normalizer", &Value::Null);
+        let mut normalizers = vec![Normalizer::Replace {
+            search: Search::of_text(&node, &written)?,
+            content: " ".to_owned(),
+        }];
+        normalizers.extend(prefixes.iter().map(|_| Normalizer::Prepend(" ".to_owned())));
+        Ok(Some(Self {
+            normalizers,
+            by_hand: Vec::new(),
+            alphabet: false,
+            stages: Vec::new(),
+            blank: Some(character),
+        }))
+    }
+}
+
+/// Whether each token can have blanks in place of `character`: none has both, and none has none.
+fn can_respell(model: &BpeModel, character: char) -> bool {
+    let written = character.to_string();
+    !model.has_affixes()
+        && model.vocab.0.iter().any(|(text, _)| *text == written)
+        && !model.vocab.0.iter().any(|(text, _)| text.contains(' '))
 }
 
 /// The pattern that does what `step` does, or nothing where it cuts nothing; `None` where no pattern
@@ -76,8 +185,8 @@ fn stage(step: &PreTokenizer) -> Option<Option<Pattern>> {
         }
         PreTokenizer::ByteLevel {
             add_prefix_space: false,
-            use_regex,
-        } => Some(use_regex.then(Pattern::gpt2)),
+            pattern,
+        } => Some(pattern.as_ref().map(|search| search.pattern().clone())),
         PreTokenizer::Digits { individual } => Some(Some(Pattern::new(match individual {
             true => r"\p{N}",
             false => r"\p{N}+",

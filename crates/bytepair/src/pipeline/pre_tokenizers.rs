@@ -1,5 +1,7 @@
 //! How a `tokenizer.json` may cut a text into pieces that are encoded alone.
 
+use bpe_lexers::Pattern;
+
 use crate::error::LoadError;
 use crate::pipeline::node::Node;
 use crate::pipeline::search::Search;
@@ -16,7 +18,7 @@ pub(crate) enum PreTokenizer {
     /// Each byte becomes the character that stands for it, after a cut by GPT-2's pattern.
     ByteLevel {
         add_prefix_space: bool,
-        use_regex: bool,
+        pattern: Option<Search>,
     },
     /// Numbers, each alone or in runs.
     Digits {
@@ -36,6 +38,12 @@ pub(crate) enum PreTokenizer {
         replacement: char,
         prepend: Prepend,
         split: bool,
+    },
+    /// `Metaspace` where tokens have blanks and not the character that a file writes for them: that
+    /// becomes a blank, and one may be set before the text.
+    Blanks {
+        written_as: char,
+        prepend: Prepend,
     },
     /// BERT's: what stands between blanks, and each punctuation character alone.
     Bert,
@@ -84,9 +92,13 @@ impl PreTokenizer {
             "ByteLevel" => {
                 // Trimming of offsets is for the post-processor of this name.
                 node.field("trim_offsets").flag_or(true)?;
+                let gpt2 = || Search::new(node, None, Pattern::gpt2());
                 let byte_level = Self::ByteLevel {
                     add_prefix_space: node.field("add_prefix_space").flag_or(true)?,
-                    use_regex: node.field("use_regex").flag_or(true)?,
+                    pattern: match node.field("use_regex").flag_or(true)? {
+                        true => Some(gpt2()?),
+                        false => None,
+                    },
                 };
                 (
                     byte_level,

@@ -48,7 +48,17 @@ impl Search {
         Self::new(&regex, None, pattern)
     }
 
-    fn new(node: &Node<'_>, text: Option<String>, pattern: Pattern) -> Result<Self, LoadError> {
+    /// The string `text`.
+    pub(crate) fn of_text(node: &Node<'_>, text: &str) -> Result<Self, LoadError> {
+        Self::new(node, Some(text.to_owned()), Pattern::new(&escaped(text)))
+    }
+
+    /// `pattern`, made ready; `node` is named where no engine runs it.
+    pub(crate) fn new(
+        node: &Node<'_>,
+        text: Option<String>,
+        pattern: Pattern,
+    ) -> Result<Self, LoadError> {
         let lexer = pattern
             .lexer(Engine::Auto)
             .map_err(|error| LoadError::caused(node.place(), error))?;
@@ -149,6 +159,10 @@ pub(crate) fn for_each_match(
     mut visit: impl FnMut(Range<usize>),
 ) -> Result<(), LexError> {
     if let Some(wanted) = search.text() {
+        // This test is quicker than the search.
+        if !text.contains(wanted) {
+            return Ok(());
+        }
         for (start, found) in text.match_indices(wanted) {
             visit(start..start + found.len());
         }

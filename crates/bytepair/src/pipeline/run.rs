@@ -1,0 +1,160 @@
+//! A text on its way through a pipeline.
+
+use std::ops::Range;
+
+use bpe_core::TokenId;
+
+use crate::error::EncodeError;
+use crate::offsets::Encoding;
+use crate::pipeline::Pipeline;
+use crate::pipeline::added::{Finder, Part};
+use crate::pipeline::model::{Running, Sink};
+use crate::pipeline::normalized::Normalized;
+use crate::pipeline::normalizers::Normalizer;
+use crate::pipeline::splitting::Pieces;
+use crate::specials::Specials;
+
+impl Pipeline {
+    /// The tokens of `text`, without those that a post-processor sets around it. O(bytes).
+    ///
+    /// # Errors
+    ///
+    /// As [`Tokenizer::encode`](crate::Tokenizer::encode), with the place in `text` as it is given.
+    pub fn encode(&self, text: &str) -> Result<Vec<TokenId>, EncodeError> {
+        let mut ids = Vec::with_capacity(text.len() / 4 + 8);
+        self.encode_into(text, &mut ids)?;
+        Ok(ids)
+    }
+
+    /// Appends the tokens of `text` to `ids`. O(bytes).
+    ///
+    /// # Errors
+    ///
+    /// As [`Pipeline::encode`]; `ids` is then as it was.
+    pub fn encode_into(&self, text: &str, ids: &mut Vec<TokenId>) -> Result<(), EncodeError> {
+        let start = ids.len();
+        let sink = Sink { ids, ranges: None };
+        let encoded = self.run(text, sink);
+        if encoded.is_err() {
+            ids.truncate(start);
+        }
+        encoded
+    }
+
+    /// The tokens of `text` with the bytes of it that each stands for. O(bytes).
+    ///
+    /// The ranges are those of `tokenizers`, in bytes: of whole characters, so that tokens inside one
+    /// share it. A token of text that the normalizer has put in stands for a character beside it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pipeline::encode`].
+    pub fn encode_with_offsets(&self, text: &str) -> Result<Encoding, EncodeError> {
+        let mut encoding = Encoding::default();
+        self.run(
+            text,
+            Sink {
+                ids: &mut encoding.ids,
+                ranges: Some(&mut encoding.byte_ranges),
+            },
+        )?;
+        Ok(encoding)
+    }
+
+    /// The number of tokens of `text`, without those that a post-processor sets around it. O(bytes).
+    ///
+    /// # Errors
+    ///
+    /// As [`Pipeline::encode`].
+    pub fn count(&self, text: &str) -> Result<usize, EncodeError> {
+        match self.direct_for(text) {
+            Some(tokenizer) => tokenizer.count(text),
+            None => Ok(self.encode(text)?.len()),
+        }
+    }
+
+    /// The inner tokenizer, where it does all that `text` needs.
+    fn direct_for(&self, text: &str) -> Option<&crate::Tokenizer> {
+        let tokenizer = self.policy.direct.as_ref()?;
+        let leaves = |step: &Normalizer| step.leaves(text);
+        self.parts
+            .normalizers
+            .iter()
+            .all(leaves)
+            .then_some(tokenizer)
+    }
+
+    fn run(&self, text: &str, mut sink: Sink<'_>) -> Result<(), EncodeError> {
+        if let Some(tokenizer) = self.direct_for(text) {
+            let Some(ranges) = sink.ranges else {
+                return tokenizer.encode_into(text, sink.ids);
+            };
+            let encoding = tokenizer.encode_with_offsets(text)?;
+            sink.ids.extend(encoding.ids);
+            ranges.extend(encoding.byte_ranges.into_iter().map(|range| {
+                text.floor_char_boundary(range.start)..text.ceil_char_boundary(range.end)
+            }));
+            return Ok(());
+        }
+        self.parts.model.run(|model| {
+            self.policy.first.for_each_part(text, |part| match part {
+                Part::Token { index, range } => self.push_added(index, range, &mut sink),
+                Part::Text(range) => self.run_segment(model, text, range, &mut sink),
+            })
+        })
+    }
+
+    /// What stands between two added tokens that are found in the text as it is.
+    fn run_segment(
+        &self,
+        model: &mut Running<'_>,
+        text: &str,
+        range: Range<usize>,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), EncodeError> {
+        let parts = &*self.parts;
+        let start = range.start;
+        let segment = text.get(range).unwrap_or_default();
+        let tracked = sink.ranges.is_some() || parts.needs_places;
+        let normalized = Normalized::new(segment, start, tracked);
+        let normalized = Normalizer::apply_all(&parts.normalizers, normalized)
+            .map_err(|error| EncodeError::from(error).placed(start))?;
+        let second: &Finder = &self.policy.second;
+        second.for_each_part(normalized.text(), |part| match part {
+            Part::Token { index, range } => {
+                let range = normalized.original(&range);
+                self.push_added(index, range, sink)
+            }
+            Part::Text(range) if parts.by_hand.is_empty() && !parts.alphabet => {
+                model.encode_text(&normalized, range, sink)
+            }
+            Part::Text(range) => {
+                let pieces = Pieces::new(&normalized, range)
+                    .cut_all(&parts.by_hand)
+                    .map_err(|error| EncodeError::from(error).placed(start))?;
+                let alphabet = parts.alphabet;
+                model.encode_pieces(&pieces, alphabet, sink)
+            }
+        })
+    }
+
+    fn push_added(
+        &self,
+        index: usize,
+        range: Range<usize>,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), EncodeError> {
+        let Some(token) = self.parts.added.tokens.get(index) else {
+            return Ok(());
+        };
+        if token.special && self.policy.specials == Specials::Forbid {
+            return Err(EncodeError::forbidden(
+                &token.content,
+                token.id,
+                range.start,
+            ));
+        }
+        sink.push(token.id, range);
+        Ok(())
+    }
+}
