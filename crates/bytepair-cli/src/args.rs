@@ -137,6 +137,10 @@ pub(crate) struct EncodeArgs {
     #[command(flatten)]
     pub(crate) specials: SpecialArgs,
 
+    /// Add the tokens that a tokenizer.json sets around each text, as <s> before it
+    #[arg(long)]
+    pub(crate) add_special: bool,
+
     #[command(flatten)]
     pub(crate) lines: LinesArgs,
 
@@ -189,6 +193,10 @@ pub(crate) struct CountArgs {
 
     #[command(flatten)]
     pub(crate) specials: SpecialArgs,
+
+    /// Add the tokens that a tokenizer.json sets around each text, as <s> before it
+    #[arg(long)]
+    pub(crate) add_special: bool,
 
     #[command(flatten)]
     pub(crate) lines: LinesArgs,

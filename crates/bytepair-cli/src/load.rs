@@ -38,19 +38,56 @@ impl Named {
         Self::load(&args, specials)
     }
 
+    /// As [`Named::load`]; inside there is the error of a file that asks for more than a tokenizer does.
+    pub(crate) fn load_supported(
+        args: &TokenizerArgs,
+        specials: &SpecialArgs,
+    ) -> Result<Result<Self, CliError>, CliError> {
+        match load(args) {
+            Ok(named) => named.with_specials(specials).map(Ok),
+            Err(Failed::Unsupported(error)) => Ok(Err(error)),
+            Err(Failed::Other(error)) => Err(error),
+        }
+    }
+
     fn with_specials(mut self, args: &SpecialArgs) -> Result<Self, CliError> {
-        let specials = match (args.special, args.forbid_special) {
-            (true, _) => Specials::AllowAll,
-            (_, true) => Specials::Forbid,
-            _ => Specials::AsText,
-        };
-        let tokenizer = self.tokenizer.with_specials(specials);
+        let tokenizer = self.tokenizer.with_specials(specials_of(args));
         self.tokenizer = tokenizer.map_err(|error| CliError::Vocabulary(error.to_string()))?;
         Ok(self)
     }
 }
 
-fn load(args: &TokenizerArgs) -> Result<Named, CliError> {
+/// How special tokens are treated.
+pub(crate) fn specials_of(args: &SpecialArgs) -> Specials {
+    match (args.special, args.forbid_special) {
+        (true, _) => Specials::AllowAll,
+        (_, true) => Specials::Forbid,
+        _ => Specials::AsText,
+    }
+}
+
+/// Why there is no tokenizer.
+enum Failed {
+    /// The file asks for more than a tokenizer does.
+    Unsupported(CliError),
+    Other(CliError),
+}
+
+impl From<CliError> for Failed {
+    fn from(error: CliError) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl From<Failed> for CliError {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Unsupported(error) | Failed::Other(error) => error,
+        }
+    }
+}
+
+fn load(args: &TokenizerArgs) -> Result<Named, Failed> {
     let vocabulary = |error: bytepair::LoadError| CliError::Vocabulary(error.to_string());
     let (tokenizer, name) = match (&args.tokenizer, &args.model) {
         (Some(path), _) => (load_file(path, args)?, path.display().to_string()),
@@ -79,14 +116,14 @@ fn load(args: &TokenizerArgs) -> Result<Named, CliError> {
 }
 
 /// What kind of files a path stands for.
-enum Files {
+pub(crate) enum Files {
     TokenizerJson(PathBuf),
     Gpt2 { vocab: PathBuf, merges: PathBuf },
     Tiktoken(PathBuf),
 }
 
 impl Files {
-    fn of(path: &Path, merges: Option<&PathBuf>) -> Result<Self, CliError> {
+    pub(crate) fn of(path: &Path, merges: Option<&PathBuf>) -> Result<Self, CliError> {
         let json = path.join("tokenizer.json");
         if merges.is_none() && path.is_dir() && !json.exists() && !path.join("vocab.json").exists()
         {
@@ -143,7 +180,7 @@ pub(crate) fn dictionary(path: &Path, merges: Option<&PathBuf>) -> Result<Dictio
     }
 }
 
-fn load_file(path: &Path, args: &TokenizerArgs) -> Result<Tokenizer, CliError> {
+fn load_file(path: &Path, args: &TokenizerArgs) -> Result<Tokenizer, Failed> {
     let limits = ReadLimits::default();
     let none: [(&str, TokenId); 0] = [];
     let read = |path: &Path| {
@@ -152,9 +189,8 @@ fn load_file(path: &Path, args: &TokenizerArgs) -> Result<Tokenizer, CliError> {
     let pattern = args.pattern.as_deref().map(pattern).transpose()?;
     let loaded = match Files::of(path, args.merges.as_ref())? {
         Files::TokenizerJson(_) if pattern.is_some() => {
-            return Err(CliError::Usage(
-                "--pattern does not go with a tokenizer.json, which says its pattern".to_owned(),
-            ));
+            let message = "--pattern does not go with a tokenizer.json, which says its pattern";
+            return Err(CliError::Usage(message.to_owned()).into());
         }
         Files::TokenizerJson(json) => Tokenizer::from_tokenizer_json(&read(&json)?, &limits),
         Files::Gpt2 { vocab, merges } => Tokenizer::from_gpt2_files(
@@ -175,7 +211,13 @@ fn load_file(path: &Path, args: &TokenizerArgs) -> Result<Tokenizer, CliError> {
             Tokenizer::from_tiktoken(&read(&file)?, pattern, none, &limits)
         }
     };
-    loaded.map_err(|error| CliError::Vocabulary(format!("{}: {error}", path.display())))
+    loaded.map_err(|error| {
+        let failed = CliError::Vocabulary(format!("{}: {error}", path.display()));
+        match error.is_unsupported() {
+            true => Failed::Unsupported(failed),
+            false => Failed::Other(failed),
+        }
+    })
 }
 
 /// The pattern of this name, or the regular expression.

@@ -9,6 +9,7 @@
 mod args;
 mod commands;
 mod cuts;
+mod encoder;
 mod error;
 mod help;
 mod input;

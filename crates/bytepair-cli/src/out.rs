@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use bytepair::{TokenId, Tokenizer};
+use bytepair::TokenId;
 use tempfile::{Builder, NamedTempFile};
 
 use crate::error::CliError;
@@ -42,8 +42,8 @@ impl Format {
     /// # Errors
     ///
     /// The tokenizer has ids that do not fit.
-    pub(crate) fn of(path: &Path, tokenizer: &Tokenizer) -> Result<Self, CliError> {
-        let is_small = tokenizer.max_id().unwrap_or(0) <= u32::from(u16::MAX);
+    pub(crate) fn of(path: &Path, max_id: Option<TokenId>) -> Result<Self, CliError> {
+        let is_small = max_id.unwrap_or(0) <= u32::from(u16::MAX);
         let ending = path.extension().unwrap_or_default();
         match ending.to_str() {
             Some("u16") if !is_small => Err(CliError::Usage(format!(

@@ -52,7 +52,6 @@ mod offsets;
 mod parallel;
 mod pieces;
 #[cfg(feature = "tokenizer-json")]
-#[allow(dead_code)] // Its steps are read, and not all of them are run yet.
 mod pipeline;
 mod pool;
 mod specials;

@@ -86,7 +86,11 @@ fn what_is_not_done_is_refused_by_name() {
             r#"{"type": "BertProcessing"}"#,
             "BertProcessing",
         ),
-        ("pre_tokenizer", r#"{"type": "Digits"}"#, "Digits"),
+        (
+            "pre_tokenizer",
+            r#"{"type": "WhitespaceSplit"}"#,
+            "WhitespaceSplit",
+        ),
         (
             "pre_tokenizer",
             r#"{"type": "ByteLevel", "add_prefix_space": true}"#,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use bpe_lexers::{Engine, Spanner};
-use bytepair::{Pattern, ReadLimits, Tokenizer};
+use bytepair::{Pattern, Pipeline, ReadLimits, Tokenizer};
 
 use super::models;
 use super::support::{case_file, spanner, text_of};
@@ -13,6 +13,7 @@ use super::support::{case_file, spanner, text_of};
 pub(super) struct Tokenizers {
     data: Option<PathBuf>,
     known: HashMap<String, Result<Tokenizer, Missing>>,
+    pipelines: HashMap<String, Option<Pipeline>>,
     spanners: HashMap<String, Vec<(Engine, Spanner)>>,
 }
 
@@ -30,6 +31,7 @@ impl Tokenizers {
         Self {
             data: data.map(Path::to_owned),
             known: HashMap::new(),
+            pipelines: HashMap::new(),
             spanners: HashMap::new(),
         }
     }
@@ -48,6 +50,24 @@ impl Tokenizers {
         let made = self.make(encoding, pattern);
         self.known.insert(key, made.clone());
         made
+    }
+
+    /// The pipeline of a case's `encoding`, where its file is there and a `tokenizer.json`.
+    pub(super) fn pipeline(&mut self, encoding: &str) -> Result<Option<Pipeline>, String> {
+        if let Some(known) = self.pipelines.get(encoding) {
+            return Ok(known.clone());
+        }
+        let file = match (encoding.strip_prefix("file:"), &self.data) {
+            (Some(name), _) if name.ends_with(".json") => Some(case_file(name)?),
+            (None, Some(data)) if encoding != "mistral_v3_spm" => {
+                Some(models::file(encoding, data)?)
+            }
+            _ => None,
+        };
+        let made = file.map(|file| Pipeline::from_tokenizer_json(&file, &ReadLimits::default()));
+        let made = made.transpose().map_err(|error| format!("{encoding}: {error}"))?;
+        self.pipelines.insert(encoding.to_owned(), made.clone());
+        Ok(made)
     }
 
     /// A spanner on each engine for a pattern.

@@ -6,6 +6,7 @@ mod analysis;
 mod automata;
 mod cases;
 mod cases_files;
+mod cases_pipeline;
 mod cases_run;
 mod core;
 mod cuts;

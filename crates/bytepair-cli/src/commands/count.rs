@@ -1,19 +1,17 @@
 //! `count`: how many tokens.
 
-use bytepair::Tokenizer;
-
 use crate::args::CountArgs;
 use crate::cuts::Cutter;
+use crate::encoder::Encoder;
 use crate::error::CliError;
 use crate::input::{Block, Input};
 use crate::lines::{self, Line, Skipped};
-use crate::load::Named;
 use crate::output::{json_string, write_line};
 use crate::pipeline::Session;
 
 pub(crate) fn run(args: &CountArgs, session: &mut Session<'_>) -> Result<(), CliError> {
-    let Named { tokenizer, .. } = Named::load(&args.tokenizer, &args.specials)?;
-    let cutter = Cutter::new(&[&tokenizer]);
+    let encoder = Encoder::load(&args.tokenizer, &args.specials, args.add_special)?;
+    let cutter = encoder.cutter();
     let inputs = Input::all(&args.files.files);
     let mut total = Some(Count::default());
     let mut skipped = Skipped::new(&args.lines);
@@ -22,13 +20,13 @@ pub(crate) fn run(args: &CountArgs, session: &mut Session<'_>) -> Result<(), Cli
         let count = match (&args.lines.jsonl, args.limit) {
             (Some(field), _) => {
                 let threads = args.threads.number();
-                let counted = count_lines(&tokenizer, input, field, threads, &mut skipped, session);
+                let counted = count_lines(&encoder, input, field, threads, &mut skipped, session);
                 Some(counted?)
             }
-            (None, Some(limit)) => count_up_to(&tokenizer, &cutter, input, limit, session)?,
-            (None, None) => Some(count(&tokenizer, &cutter, input, args, session)?),
+            (None, Some(limit)) => count_up_to(&encoder, &cutter, input, limit, session)?,
+            (None, None) => Some(count(&encoder, &cutter, input, args, session)?),
         };
-        tokenizer.clear_scratch();
+        encoder.clear_scratch();
         if args.json {
             let Count { bytes, tokens } = count.unwrap_or_default();
             let name = json_string(&name);
@@ -76,16 +74,14 @@ impl Count {
 }
 
 fn count(
-    tokenizer: &Tokenizer,
+    encoder: &Encoder,
     cutter: &Result<Cutter, String>,
     input: &Input,
     args: &CountArgs,
     session: &mut Session<'_>,
 ) -> Result<Count, CliError> {
     let work = |block: &Block| {
-        let tokens = tokenizer.count(&block.bytes);
-        let tokens =
-            tokens.map_err(|error| CliError::encoding(&input.name(), block.start, &error))?;
+        let tokens = encoder.count(&input.name(), block)?;
         Ok(Count {
             bytes: block.bytes.len() as u64,
             tokens: tokens as u64,
@@ -101,7 +97,7 @@ fn count(
 
 /// Bytes and tokens of the documents in JSON Lines.
 fn count_lines(
-    tokenizer: &Tokenizer,
+    encoder: &Encoder,
     input: &Input,
     field: &str,
     threads: usize,
@@ -110,8 +106,7 @@ fn count_lines(
 ) -> Result<Count, CliError> {
     let work = |block: &Block| {
         Ok(lines::each(block, field, |text| {
-            let tokens = tokenizer.count(text);
-            let tokens = tokens.map_err(|error| CliError::reason(&error))?;
+            let tokens = encoder.count_text(text)?;
             Ok(Count {
                 bytes: text.len() as u64,
                 tokens: tokens as u64,
@@ -132,7 +127,7 @@ fn count_lines(
 /// The count, or `None` if it is over `limit`: the rest of the input is not read then. On one
 /// thread, since others would count what is not asked for.
 fn count_up_to(
-    tokenizer: &Tokenizer,
+    encoder: &Encoder,
     cutter: &Result<Cutter, String>,
     input: &Input,
     limit: usize,
@@ -142,9 +137,7 @@ fn count_up_to(
     let relaxed = std::sync::atomic::Ordering::Relaxed;
     let work = |block: &Block| {
         let left = limit.saturating_sub(spent.load(relaxed));
-        let tokens = tokenizer.count_up_to(&block.bytes, left);
-        let tokens =
-            tokens.map_err(|error| CliError::encoding(&input.name(), block.start, &error))?;
+        let tokens = encoder.count_up_to(&input.name(), block, left)?;
         spent.fetch_add(tokens.unwrap_or_default(), relaxed);
         match tokens {
             Some(_) => Ok(block.bytes.len() as u64),

@@ -2,12 +2,12 @@
 
 use std::io::{BufRead, BufReader, Write};
 
-use bytepair::{DecodeStream, TokenId, Tokenizer};
+use bytepair::{DecodeStream, PipelineDecodeStream, TokenId, Tokenizer};
 
 use crate::args::{DecodeArgs, SpecialArgs};
+use crate::encoder::Encoder;
 use crate::error::CliError;
 use crate::input::Input;
-use crate::load::Named;
 use crate::output::{escaped, write};
 use crate::pipeline::Session;
 
@@ -16,10 +16,10 @@ const WORD_BYTES: usize = 40;
 
 pub(crate) fn run(args: &DecodeArgs, session: &mut Session<'_>) -> Result<(), CliError> {
     // How special tokens in text are treated makes no difference to ids.
-    let Named { tokenizer, .. } = Named::load(&args.tokenizer, &SpecialArgs::default())?;
+    let encoder = Encoder::load(&args.tokenizer, &SpecialArgs::default(), false)?;
     for input in Input::all(&args.files) {
         let (reader, _) = input.open(session.stdin)?;
-        let mut decoder = Decoder::new(&tokenizer, input.name(), args.lossy);
+        let mut decoder = Decoder::new(&encoder, input.name(), args.lossy);
         decoder.read(BufReader::with_capacity(1 << 16, reader), session.stdout)?;
     }
     Ok(())
@@ -27,22 +27,35 @@ pub(crate) fn run(args: &DecodeArgs, session: &mut Session<'_>) -> Result<(), Cl
 
 /// Reads words, each an id, and writes their bytes.
 struct Decoder<'a> {
-    tokenizer: &'a Tokenizer,
+    text: Text<'a>,
     name: String,
-    /// For lossy decoding: holds back a character that has begun.
-    stream: Option<DecodeStream>,
     word: Vec<u8>,
     /// How many bytes and words came before.
     bytes: u64,
     words: u64,
 }
 
+/// What makes text of ids.
+enum Text<'a> {
+    /// Bytes as they are.
+    Bytes(&'a Tokenizer),
+    /// For lossy decoding: holds back a character that has begun.
+    Lossy(DecodeStream),
+    /// The decoder of a file.
+    Steps(PipelineDecodeStream),
+    /// All has been written.
+    Done,
+}
+
 impl<'a> Decoder<'a> {
-    fn new(tokenizer: &'a Tokenizer, name: String, lossy: bool) -> Self {
+    fn new(encoder: &'a Encoder, name: String, lossy: bool) -> Self {
         Self {
-            tokenizer,
+            text: match encoder {
+                Encoder::Tokenizer(tokenizer) if lossy => Text::Lossy(tokenizer.decode_stream()),
+                Encoder::Tokenizer(tokenizer) => Text::Bytes(tokenizer),
+                Encoder::Pipeline { pipeline, .. } => Text::Steps(pipeline.decode_stream()),
+            },
             name,
-            stream: lossy.then(|| tokenizer.decode_stream()),
             word: Vec::new(),
             bytes: 0,
             words: 0,
@@ -71,9 +84,10 @@ impl<'a> Decoder<'a> {
             out.flush().map_err(CliError::writing)?;
         }
         self.end_word(out)?;
-        match self.stream.take() {
-            Some(stream) => write(out, stream.finish()),
-            None => Ok(()),
+        match std::mem::replace(&mut self.text, Text::Done) {
+            Text::Lossy(stream) => write(out, stream.finish()),
+            Text::Steps(stream) => write(out, stream.finish()),
+            Text::Bytes(_) | Text::Done => Ok(()),
         }
     }
 
@@ -83,16 +97,13 @@ impl<'a> Decoder<'a> {
             return Ok(());
         }
         let id = self.id().ok_or_else(|| self.error("is no token id"))?;
-        match &mut self.stream {
-            Some(stream) => match stream.push(id) {
-                Ok(text) => write(out, text)?,
-                Err(_) => return Err(self.error("is the id of no token")),
-            },
-            None => match self.tokenizer.token_bytes(id) {
-                Some(bytes) => write(out, bytes)?,
-                None => return Err(self.error("is the id of no token")),
-            },
-        }
+        let written = match &mut self.text {
+            Text::Lossy(stream) => stream.push(id).ok().map(|text| write(out, text)),
+            Text::Steps(stream) => stream.push(id).ok().map(|text| write(out, text)),
+            Text::Bytes(tokenizer) => tokenizer.token_bytes(id).map(|bytes| write(out, bytes)),
+            Text::Done => None,
+        };
+        written.ok_or_else(|| self.error("is the id of no token"))??;
         self.word.clear();
         self.words += 1;
         Ok(())

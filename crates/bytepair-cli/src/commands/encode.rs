@@ -3,15 +3,15 @@
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 
-use bytepair::{EncodeError, StreamError, TokenId, Tokenizer};
+use bytepair::{StreamError, TokenId};
 use tempfile::SpooledTempFile;
 
 use crate::args::EncodeArgs;
 use crate::cuts::Cutter;
+use crate::encoder::Encoder;
 use crate::error::CliError;
 use crate::input::{Block, Input};
 use crate::lines::{self, Line, Skipped};
-use crate::load::Named;
 use crate::out::{Format, OutFile};
 use crate::output::{escaped, json_string, push_ids, push_number, write, write_line};
 use crate::pipeline::Session;
@@ -23,13 +23,13 @@ const SPOOLED_BYTES: usize = 8 << 20;
 const STREAM_BYTES: usize = 64 << 10;
 
 pub(crate) fn run(args: &EncodeArgs, session: &mut Session<'_>) -> Result<(), CliError> {
-    let Named { tokenizer, .. } = Named::load(&args.tokenizer, &args.specials)?;
-    let cutter = Cutter::new(&[&tokenizer]);
+    let encoder = Encoder::load(&args.tokenizer, &args.specials, args.add_special)?;
+    let cutter = encoder.cutter();
     let inputs = Input::all(&args.files.files);
     let has_headers = inputs.len() > 1;
     let mut out = match &args.out {
         Some(path) => {
-            let format = Format::of(path, &tokenizer)?;
+            let format = Format::of(path, encoder.max_id())?;
             Some((OutFile::create(path, format)?, format))
         }
         None => None,
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &EncodeArgs, session: &mut Session<'_>) -> Result<(), Cl
     let mut skipped = Skipped::new(&args.lines);
     for input in &inputs {
         let job = Job {
-            tokenizer: &tokenizer,
+            encoder: &encoder,
             cutter: &cutter,
             input,
             threads: args.threads.number(),
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &EncodeArgs, session: &mut Session<'_>) -> Result<(), Cl
             (None, None, false, false) => job.ids(session)?,
         }
         // Threads of the next input have scratch memory of their own.
-        tokenizer.clear_scratch();
+        encoder.clear_scratch();
     }
     if let Some((out, _)) = out {
         out.finish()?;
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &EncodeArgs, session: &mut Session<'_>) -> Result<(), Cl
 
 /// One input to encode.
 struct Job<'a> {
-    tokenizer: &'a Tokenizer,
+    encoder: &'a Encoder,
     cutter: &'a Result<Cutter, String>,
     input: &'a Input,
     threads: usize,
@@ -121,8 +121,7 @@ impl Job<'_> {
         let format = out.as_ref().map_or(Format::Text, |(_, format)| *format);
         let work = |block: &Block| {
             Ok(lines::each(block, field, |text| {
-                let ids = self.tokenizer.encode(text);
-                let ids = ids.map_err(|error| CliError::reason(&error))?;
+                let ids = self.encoder.encode_text(text)?;
                 let mut bytes = Vec::new();
                 format.push(&mut bytes, &ids);
                 Ok((bytes, ids.len() as u64))
@@ -155,7 +154,11 @@ impl Job<'_> {
             None if error.is_unsupported() => CliError::Vocabulary(error.to_string()),
             None => CliError::Input(format!("{name}: {error}")),
         };
-        let mut stream = self.tokenizer.stream().map_err(failed)?;
+        let tokenizer = self.encoder.tokenizer().ok_or_else(|| {
+            let message = "--stream: the steps of the file see the whole text".to_owned();
+            CliError::Vocabulary(message)
+        })?;
+        let mut stream = tokenizer.stream().map_err(failed)?;
         let (mut reader, _) = self.input.open(session.stdin)?;
         let mut buffer = vec![0; STREAM_BYTES];
         let mut separated = Separated::default();
@@ -262,21 +265,14 @@ impl Job<'_> {
     }
 
     fn encode(&self, block: &Block) -> Result<Vec<TokenId>, CliError> {
-        let ids = self.tokenizer.encode_bytes(&block.bytes);
-        ids.map_err(|error| self.failed(block, &error))
+        self.encoder.encode(&self.input.name(), block)
     }
 
     fn encode_with_offsets(
         &self,
         block: &Block,
-    ) -> Result<impl Iterator<Item = (TokenId, Range<usize>)>, CliError> {
-        let encoding = self.tokenizer.encode_with_offsets(&block.bytes);
-        let encoding = encoding.map_err(|error| self.failed(block, &error))?;
-        Ok(encoding.ids.into_iter().zip(encoding.byte_ranges))
-    }
-
-    fn failed(&self, block: &Block, error: &EncodeError) -> CliError {
-        CliError::encoding(&self.input.name(), block.start, error)
+    ) -> Result<impl Iterator<Item = (TokenId, Range<usize>)> + use<>, CliError> {
+        self.encoder.encode_with_offsets(&self.input.name(), block)
     }
 }
 
@@ -305,6 +301,8 @@ impl Separated {
 
 #[cfg(test)]
 mod tests {
+    use bytepair::Tokenizer;
+
     use super::*;
     use crate::commands::testing::{output, run_with};
 

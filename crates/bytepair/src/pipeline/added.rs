@@ -17,7 +17,6 @@ use crate::specials::Specials;
 #[derive(Debug)]
 pub(crate) struct AddedTokens {
     pub(crate) tokens: Vec<AddedToken>,
-    by_id: HashMap<TokenId, usize>,
     /// What is looked for, for each token: its text, normalized where the flag says so.
     wanted: Vec<String>,
 }
@@ -57,7 +56,7 @@ impl AddedTokens {
         tokens: Vec<AddedToken>,
         normalizers: &[Normalizer],
     ) -> Result<Self, LoadError> {
-        let mut by_id = HashMap::with_capacity(tokens.len());
+        let mut by_id: HashMap<TokenId, usize> = HashMap::with_capacity(tokens.len());
         let mut by_text: HashMap<&str, usize> = HashMap::with_capacity(tokens.len());
         let mut by_wanted: HashMap<(bool, String), usize> = HashMap::with_capacity(tokens.len());
         let mut wanted = Vec::with_capacity(tokens.len());
@@ -92,17 +91,7 @@ impl AddedTokens {
             }
             wanted.push(text);
         }
-        Ok(Self {
-            by_id,
-            wanted,
-            tokens,
-        })
-    }
-
-    /// The token with this id.
-    pub(crate) fn of_id(&self, id: TokenId) -> Option<&AddedToken> {
-        let &index = self.by_id.get(&id)?;
-        self.tokens.get(index)
+        Ok(Self { wanted, tokens })
     }
 
     /// What finds the tokens in the text as it is, and what finds the others in the normalized text,

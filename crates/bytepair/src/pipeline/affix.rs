@@ -3,9 +3,10 @@
 //! tokens make is not what they are spelled as.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use bpe_core::TokenId;
+use serde_json::{Value, json};
 
 use crate::error::LoadError;
 use crate::pipeline::file::BpeModel;
@@ -102,6 +103,33 @@ impl AffixModel {
     /// The text of token `id`, as the file spells it.
     pub(crate) fn token_text(&self, id: TokenId) -> Option<&str> {
         self.texts.get(&id).map(String::as_str)
+    }
+
+    pub(crate) fn max_id(&self) -> Option<TokenId> {
+        self.texts.keys().copied().max()
+    }
+
+    /// The model as a file says it.
+    pub(crate) fn to_json(&self) -> Value {
+        let text = |id: TokenId| self.token_text(id).unwrap_or_default();
+        let mut rules: Vec<_> = self.rules.iter().collect();
+        rules.sort_unstable_by_key(|(_, (priority, _))| *priority);
+        let merges: Vec<[&str; 2]> = rules
+            .iter()
+            .map(|((left, right), _)| [text(*left), text(*right)])
+            .collect();
+        let vocab: BTreeMap<&str, TokenId> = self
+            .ids
+            .iter()
+            .map(|(text, id)| (text.as_str(), *id))
+            .collect();
+        json!({
+            "type": "BPE", "dropout": null, "unk_token": self.unknown.map(text),
+            "continuing_subword_prefix": self.prefix, "end_of_word_suffix": self.suffix,
+            "fuse_unk": self.fuse_unknown, "byte_fallback": self.byte_fallback,
+            "ignore_merges": self.whole_piece_lookup,
+            "vocab": vocab, "merges": merges,
+        })
     }
 
     /// Appends the tokens of `piece` to `ids`, and to `ends` where each ends in it. O(n log n) for n

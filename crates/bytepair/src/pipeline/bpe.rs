@@ -6,10 +6,12 @@ use bpe_core::gpt2::VocabEntries;
 use bpe_core::{Atoms, Dictionary, ReadLimits, TokenId, Vocabulary, byte_level};
 
 use crate::error::LoadError;
+use crate::pipeline::description::Description;
 use crate::pipeline::file::{AddedToken, BpeModel, MergeEntry};
+use crate::pipeline::plan::Plan;
 
 /// How a file writes tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Spelling {
     /// Each byte as the character that stands for it.
     pub(crate) byte_level: bool,
@@ -20,6 +22,16 @@ pub(crate) struct Spelling {
 }
 
 impl Spelling {
+    /// How tokens are spelled where a plan is followed.
+    pub(crate) fn of(model: &BpeModel, description: &Description, plan: &Plan) -> Self {
+        let byte_level = description.is_byte_level();
+        Self {
+            byte_level,
+            byte_fallback: model.byte_fallback && !byte_level,
+            blank: plan.blank,
+        }
+    }
+
     /// The bytes that a token stands for.
     pub(crate) fn bytes(self, text: &str) -> Result<Vec<u8>, String> {
         if self.byte_level {

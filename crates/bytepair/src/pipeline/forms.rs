@@ -10,6 +10,9 @@ use crate::pipeline::normalized::{Normalized, Rewriter};
 use crate::pipeline::normalizers::Form;
 use crate::pipeline::unicode::{CharacterSet, normalizable};
 
+/// No character behind this one decomposes, is a mark, or composes with another.
+const LAST_DECOMPOSABLE: char = '\u{2FFFF}';
+
 /// A character, and what became of the source: 1 where it was put in, 0 where it takes the place of a
 /// character, less where it takes the place of more.
 type Change = (char, isize);
@@ -72,17 +75,24 @@ impl Form {
         SETS[index].get_or_init(|| {
             let known = normalizable();
             let second = self.composed.then(compose_as_second);
+            let mut changes = Vec::new();
             CharacterSet::filter(|character| {
-                if !known.contains(character) {
+                if character > LAST_DECOMPOSABLE || !known.contains(character) {
                     return true;
                 }
-                let mut changes = Vec::new();
-                self.changes(character.encode_utf8(&mut [0; 4]), &mut changes);
-                let stays = changes == [(character, 0)];
-                let composes = |set: &CharacterSet| set.contains(character);
-                stays
-                    && canonical_combining_class(character) == 0
-                    && !second.as_ref().is_some_and(composes)
+                if canonical_combining_class(character) != 0
+                    || second.as_ref().is_some_and(|set| set.contains(character))
+                {
+                    return false;
+                }
+                let mut is_itself = true;
+                self.decompose(character, |part| is_itself &= part == character);
+                is_itself || self.composed && {
+                    // Most that fall apart are composed again.
+                    changes.clear();
+                    self.changes(character.encode_utf8(&mut [0; 4]), &mut changes);
+                    changes == [(character, 0)]
+                }
             })
         })
     }
@@ -168,15 +178,18 @@ fn compose_known(first: char, second: char) -> Option<char> {
 
 /// The characters that some pair composes with as its second one.
 fn compose_as_second() -> CharacterSet {
-    let mut seconds = std::collections::HashSet::new();
-    for character in ('\0'..=char::MAX).filter(|&c| normalizable().contains(c)) {
-        let mut parts = Vec::new();
-        decompose_canonical(character, |part| parts.push(part));
-        if parts.len() > 1 {
-            seconds.extend(parts.into_iter().skip(1));
-        }
+    let mut seconds = Vec::new();
+    let known = normalizable();
+    for character in ('\0'..=LAST_DECOMPOSABLE).filter(|&character| known.contains(character)) {
+        let mut is_first = true;
+        decompose_canonical(character, |part| {
+            if !is_first {
+                seconds.push((u32::from(part), u32::from(part)));
+            }
+            is_first = false;
+        });
     }
-    CharacterSet::filter(|character| seconds.contains(&character))
+    CharacterSet::new(seconds)
 }
 
 /// The first place at or after `from` where a character is not stable.

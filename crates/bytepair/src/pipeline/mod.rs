@@ -4,28 +4,29 @@
 //! Whatever the inner [`Tokenizer`] can do is left to it, so that the fast path runs over the caller's
 //! text as it is. The rest is done step by step, on a copy of what has to be changed.
 
-mod added;
+pub(crate) mod added;
 mod affix;
-mod bpe;
+pub(crate) mod bpe;
 mod decoders;
-mod description;
-mod file;
+pub(crate) mod description;
+pub(crate) mod file;
 mod forms;
 mod model;
 mod model_input;
-mod node;
+pub(crate) mod node;
 mod normalize;
 mod normalized;
 mod normalizers;
 mod output;
-mod plan;
+pub(crate) mod plan;
 mod post_processors;
-mod pre_tokenizers;
+pub(crate) mod pre_tokenizers;
 mod run;
 mod search;
 mod splitting;
 mod unicode;
 mod virtual_lexer;
+mod write;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -81,7 +82,6 @@ struct Parts {
     /// A tokenizer that matches added tokens itself, where it does the same as the steps one by one.
     direct: Option<Tokenizer>,
     output: Output,
-    #[allow(dead_code)]
     source: Source,
 }
 
@@ -128,8 +128,7 @@ impl Pipeline {
         let byte_level = description.is_byte_level();
         let mut spelling = Spelling {
             byte_level,
-            byte_fallback: false,
-            blank: plan.blank,
+            ..Spelling::default()
         };
         let (model, direct) = match &description.model {
             file::Model::WordPiece(model) => {
@@ -145,7 +144,7 @@ impl Pipeline {
             file::Model::Bpe(model) => {
                 bpe::check_supported(model)?;
                 check_added(&model.vocab, &description.added_tokens)?;
-                spelling.byte_fallback = model.byte_fallback && !byte_level;
+                spelling = Spelling::of(model, &description, &plan);
                 match model.has_affixes() {
                     true => (Model::Affix(Box::new(AffixModel::new(model)?)), None),
                     false => {
@@ -206,6 +205,20 @@ impl Pipeline {
         })
     }
 
+    /// The largest id, of added tokens too. O(tokens).
+    pub fn max_id(&self) -> Option<TokenId> {
+        let added = self.parts.added.tokens.iter().map(|token| token.id).max();
+        self.parts.model.max_id().max(added)
+    }
+
+    /// Drops the scratch memory of threads that are not encoding now; see
+    /// [`Tokenizer::clear_scratch`].
+    pub fn clear_scratch(&self) {
+        if let Model::Bpe(tokenizer) = &self.parts.model {
+            tokenizer.clear_scratch();
+        }
+    }
+
     /// The tokens of `text`, each with the bytes of `text` that it stands for.
     fn tokens_with_offsets(
         &self,
@@ -222,15 +235,24 @@ fn inner(
     plan: &Plan,
     added: &AddedTokens,
 ) -> Result<(Model, Option<Tokenizer>), LoadError> {
-    let mut builder = TokenizerBuilder::new(dictionary);
-    for (_, pattern) in &plan.stages {
-        builder = builder.pattern(pattern.clone());
-    }
-    if plan.stages.is_empty()
-        && let Some(lexer) = VirtualLexer::new(dictionary)
-    {
-        builder = builder.custom_lexers(vec![Box::new(lexer)]);
-    }
+    let direct = direct_tokenizer(dictionary, plan, added)?;
+    let tokenizer = match &direct {
+        Some(tokenizer) => Arc::clone(&tokenizer.inner),
+        None => builder(dictionary, plan).build()?.inner,
+    };
+    let plain = Tokenizer {
+        inner: tokenizer,
+        policy: Arc::new(Policy::nothing()),
+    };
+    Ok((Model::Bpe(plain), direct))
+}
+
+/// The tokenizer that does all that a file says, added tokens too; `None` where more is to be done.
+pub(crate) fn direct_tokenizer(
+    dictionary: &Dictionary,
+    plan: &Plan,
+    added: &AddedTokens,
+) -> Result<Option<Tokenizer>, LoadError> {
     let all_forms = |step: &Normalizer| matches!(step, Normalizer::Form(_));
     let is_consistent = |token: &AddedToken| {
         let ordinary = dictionary.vocabulary().token_bytes(token.id);
@@ -241,20 +263,31 @@ fn inner(
         && plan.normalizers.iter().all(all_forms)
         && added.are_one_search()
         && added.tokens.iter().all(is_consistent);
-    if is_direct {
-        for token in &added.tokens {
-            builder = match token.special {
-                true => builder.special_token(&token.content, token.id),
-                false => builder.added_token(&token.content, token.id),
-            };
-        }
+    if !is_direct {
+        return Ok(None);
     }
-    let tokenizer = builder.build()?;
-    let plain = Tokenizer {
-        inner: Arc::clone(&tokenizer.inner),
-        policy: Arc::new(Policy::nothing()),
-    };
-    Ok((Model::Bpe(plain), is_direct.then_some(tokenizer)))
+    let tokens = added.tokens.iter();
+    let builder = tokens.fold(builder(dictionary, plan), |builder, token| {
+        match token.special {
+            true => builder.special_token(&token.content, token.id),
+            false => builder.added_token(&token.content, token.id),
+        }
+    });
+    Ok(Some(builder.build()?))
+}
+
+/// The builder of the tokenizer inside.
+fn builder(dictionary: &Dictionary, plan: &Plan) -> TokenizerBuilder {
+    let builder = TokenizerBuilder::new(dictionary);
+    if plan.between_tokens
+        && plan.stages.is_empty()
+        && let Some(lexer) = VirtualLexer::new(dictionary)
+    {
+        return builder.custom_lexers(vec![Box::new(lexer)]);
+    }
+    plan.stages.iter().fold(builder, |builder, (_, pattern)| {
+        builder.pattern(pattern.clone())
+    })
 }
 
 impl fmt::Debug for Pipeline {

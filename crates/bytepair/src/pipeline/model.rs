@@ -69,6 +69,15 @@ impl Model {
         }
     }
 
+    /// The largest id.
+    pub(crate) fn max_id(&self) -> Option<TokenId> {
+        match self {
+            Self::Bpe(tokenizer) => tokenizer.vocabulary().max_id(),
+            Self::Affix(model) => model.max_id(),
+            Self::WordPiece(model) => model.tokens().map(|(id, _)| id).max(),
+        }
+    }
+
     /// The bytes of a token, or its text where tokens are spelled.
     pub(crate) fn token(&self, id: TokenId) -> Option<TokenText<'_>> {
         let text = |text| TokenText::Text(Cow::Borrowed(text));

@@ -69,6 +69,11 @@ impl Output {
         if let Some((content, _)) = self.added.get(&id) {
             return Some(TokenText::Text(Cow::Borrowed(content)));
         }
+        self.model_text(id, model)
+    }
+
+    /// What the vocabulary of the file has for a token of the model.
+    pub(crate) fn model_text<'t>(&'t self, id: TokenId, model: &'t Model) -> Option<TokenText<'t>> {
         if let Some(text) = self.fallback.get(&id) {
             return Some(TokenText::Text(Cow::Borrowed(text)));
         }

@@ -25,6 +25,8 @@ pub(crate) struct Plan {
     /// The character that stands for a blank in the file, where the vocabulary is rewritten, so that texts
     /// need not be.
     pub(crate) blank: Option<char>,
+    /// Whether to cut where no token reaches across, where there is no stage.
+    pub(crate) between_tokens: bool,
 }
 
 impl Plan {
@@ -65,6 +67,7 @@ impl Plan {
         Ok(Self {
             normalizers: description.normalizers.clone(),
             blank: None,
+            between_tokens: true,
             by_hand: by_hand.iter().map(|(_, step)| step.clone()).collect(),
             alphabet,
             stages,
@@ -102,6 +105,7 @@ impl Plan {
                 alphabet: false,
                 stages: split.then_some((place, pattern)).into_iter().collect(),
                 blank: Some(*replacement),
+                between_tokens: true,
             }));
         }
         // In normalized text these would take blanks that are none to them.
@@ -149,6 +153,7 @@ impl Plan {
             alphabet: false,
             stages: Vec::new(),
             blank: Some(character),
+            between_tokens: true,
         }))
     }
 }

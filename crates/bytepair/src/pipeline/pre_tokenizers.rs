@@ -79,6 +79,22 @@ impl PreTokenizer {
         steps.iter().map(read).collect()
     }
 
+    /// The type that a file has for it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Split { .. } => "Split",
+            Self::ByteLevel { .. } => "ByteLevel",
+            Self::Digits { .. } => "Digits",
+            Self::Punctuation(_) => "Punctuation",
+            Self::Whitespace => "Whitespace",
+            Self::WhitespaceSplit => "WhitespaceSplit",
+            Self::Delimiter(_) => "CharDelimiterSplit",
+            Self::FixedLength(_) => "FixedLength",
+            Self::Metaspace { .. } | Self::Blanks { .. } => "Metaspace",
+            Self::Bert => "BertPreTokenizer",
+        }
+    }
+
     fn read(node: &Node<'_>) -> Result<Self, LoadError> {
         let (step, fields): (Self, &[&str]) = match node.kind()? {
             "Split" => {

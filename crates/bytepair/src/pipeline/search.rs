@@ -45,6 +45,10 @@ impl Search {
             return Err(node.malformed(expected));
         }
         let pattern = oniguruma(&regex)?;
+        if pattern.family().is_none() && can_match_nothing(pattern.as_str()) {
+            // `tokenizers` cuts at such matches.
+            return Err(regex.unsupported("a pattern that can match nothing at all"));
+        }
         Self::new(&regex, None, pattern)
     }
 
@@ -138,6 +142,58 @@ fn oniguruma(node: &Node<'_>) -> Result<Pattern, LoadError> {
     Ok(pattern)
 }
 
+/// Whether a match of `regex` can be empty, as far as can be seen: what it looks ahead or behind at is no
+/// part of a match. No where it is beyond `regex-syntax` even without that.
+fn can_match_nothing(regex: &str) -> bool {
+    let hir = regex_syntax::parse(&without_looks(regex));
+    hir.is_ok_and(|hir| hir.properties().minimum_len() == Some(0))
+}
+
+/// `regex` with an empty group in place of each that looks ahead or behind, and without what keeps a
+/// match from being tried again (`++`, `(?>`).
+fn without_looks(regex: &str) -> String {
+    let mut plain = String::new();
+    // How deep in a class, and how deep in a group that looks.
+    let (mut class, mut look) = (0_usize, 0_usize);
+    let mut rest = regex;
+    while let Some(character) = rest.chars().next() {
+        let looks = ["(?=", "(?!", "(?<=", "(?<!"];
+        let mut taken = character.len_utf8();
+        let mut written = None;
+        match character {
+            '\\' => {
+                taken += rest
+                    .get(1..)
+                    .and_then(|rest| rest.chars().next())
+                    .map_or(0, char::len_utf8)
+            }
+            '[' => class += 1,
+            ']' => class = class.saturating_sub(1),
+            '(' if class == 0 && look > 0 => look += 1,
+            '(' if class == 0 && looks.iter().any(|open| rest.starts_with(open)) => {
+                look = 1;
+                plain.push_str("(?:)");
+            }
+            '(' if class == 0 && rest.starts_with("(?>") => {
+                (taken, written) = (3, Some("(?:"));
+            }
+            ')' if class == 0 && look > 0 => {
+                look -= 1;
+                written = Some("");
+            }
+            '*' | '+' | '?' if class == 0 && rest.get(1..2) == Some("+") => {
+                (taken, written) = (2, rest.get(..1));
+            }
+            _ => {}
+        }
+        if look == 0 {
+            plain.push_str(written.unwrap_or(rest.get(..taken).unwrap_or_default()));
+        }
+        rest = rest.get(taken..).unwrap_or_default();
+    }
+    plain
+}
+
 /// A regex that matches `text` and nothing else. Only what has a meaning is escaped: an escaped `<`
 /// is the start of a word.
 fn escaped(text: &str) -> String {
@@ -175,4 +231,34 @@ pub(crate) fn for_each_match(
         visit(found);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_that_can_match_nothing_are_known() {
+        for regex in [
+            "a*",
+            "(?=b)",
+            "a|",
+            "(?<!a)(?=[)(])",
+            "(?>a*)",
+            "a*+",
+            r"(?=\()b?",
+        ] {
+            assert!(can_match_nothing(regex), "{regex}");
+        }
+        for regex in [
+            r"\s+(?!\S)|\s+",
+            "a++",
+            "(?>a+)b*",
+            r"[(?=]+",
+            r"\(?=b",
+            "(?<=(a))b",
+        ] {
+            assert!(!can_match_nothing(regex), "{regex}");
+        }
+    }
 }

@@ -14,8 +14,8 @@ pub(crate) struct CharacterSet {
 }
 
 impl CharacterSet {
-    /// The set of what is in `range`s of code points.
-    fn new(ranges: impl IntoIterator<Item = (u32, u32)>) -> Self {
+    /// The set of what is in `ranges` of code points.
+    pub(crate) fn new(ranges: impl IntoIterator<Item = (u32, u32)>) -> Self {
         let mut words = vec![0; 0x11_0000 / 64];
         for (first, last) in ranges {
             for point in first..=last {

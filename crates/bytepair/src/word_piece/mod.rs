@@ -40,6 +40,7 @@ pub struct WordPiece {
     /// Texts with their ids, by id.
     texts: Vec<(TokenId, Box<str>)>,
     unknown: TokenId,
+    continuing_prefix: Box<str>,
     most_characters: usize,
 }
 
@@ -92,6 +93,7 @@ impl WordPiece {
             trie,
             texts,
             unknown: unknown_id,
+            continuing_prefix: continuing_prefix.into(),
             most_characters,
         })
     }
@@ -172,6 +174,16 @@ impl WordPiece {
     /// The id of the unknown token.
     pub fn unknown_id(&self) -> TokenId {
         self.unknown
+    }
+
+    /// What begins the tokens that go on within a word.
+    pub fn continuing_prefix(&self) -> &str {
+        &self.continuing_prefix
+    }
+
+    /// How many characters a word may have that is not the unknown token.
+    pub fn most_characters(&self) -> usize {
+        self.most_characters
     }
 
     /// Ids and texts of all tokens, by id.
