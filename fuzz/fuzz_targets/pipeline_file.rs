@@ -13,12 +13,19 @@ fuzz_target!(|file: &[u8]| {
             assert!(!error.to_string().is_empty());
             return;
         }
-        Ok(pipeline) => pipeline.with_specials(Specials::AllowAll).expect("no names"),
+        Ok(pipeline) => pipeline
+            .with_specials(Specials::AllowAll)
+            .expect("no names"),
     };
     let written = pipeline.to_tokenizer_json();
     let again = Pipeline::from_tokenizer_json(written.as_bytes(), &limits).expect("our own file");
     let again = again.with_specials(Specials::AllowAll).expect("no names");
-    for text in ["abc ab low", "aéx\n😀<|a|> \u{0301}\u{2581}Ab", "", "  1-. "] {
+    for text in [
+        "abc ab low",
+        "aéx\n😀<|a|> \u{0301}\u{2581}Ab",
+        "",
+        "  1-. ",
+    ] {
         let ids = pipeline.encode(text).ok();
         assert_eq!(again.encode(text).ok(), ids);
         if let Some(ids) = ids {

@@ -27,9 +27,16 @@ fn pipelines() -> &'static [Pipeline] {
             let file = file.to_string();
             let pipeline = Pipeline::from_tokenizer_json(file.as_bytes(), &ReadLimits::default());
             let pipeline = pipeline.expect("supported");
-            pipeline.with_specials(Specials::AllowAll).expect("no names")
+            pipeline
+                .with_specials(Specials::AllowAll)
+                .expect("no names")
         };
-        cases["cases"].as_array().expect("a list").iter().map(of_case).collect()
+        cases["cases"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(of_case)
+            .collect()
     })
 }
 

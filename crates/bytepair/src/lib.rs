@@ -26,6 +26,7 @@
 //! | check that ids are what the tokenizer makes, or make them so | `Tokenizer::validator`, `Tokenizer::repair` |
 //! | find the encoding of a model | [`Tokenizer::for_model`], [`Tokenizer::from_name`] |
 //! | load a file | [`Tokenizer::from_tiktoken`], [`from_tokenizer_json`](Tokenizer::from_tokenizer_json), [`from_gpt2_files`](Tokenizer::from_gpt2_files) |
+//! | run every step of a `tokenizer.json`: normalizer, pre-tokenizer, model, post-processor, decoder | `Pipeline` |
 //! | put parts together | [`TokenizerBuilder`], [`Tokenizer::to_builder`] |
 //!
 //! The parts come from crates that can be used alone: `bpe-core` (vocabularies, merge rules,

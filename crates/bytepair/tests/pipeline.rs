@@ -81,10 +81,11 @@ fn ids_and_offsets_of_every_step_are_those_of_tokenizers() {
             .zip(case["results"].as_array().expect("a list"))
         {
             let encoding = pipeline.encode_with_offsets(text).expect("unknown tokens");
+            let characters = |at: usize| text[..at].chars().count();
             let offsets: Vec<[usize; 2]> = encoding
-                .char_ranges(text)
-                .into_iter()
-                .map(|range| [range.start, range.end])
+                .byte_ranges
+                .iter()
+                .map(|range| [characters(range.start), characters(range.end)])
                 .collect();
             let got = json!([encoding.ids, offsets]);
             if got != *result {
@@ -222,6 +223,21 @@ fn sequences_deep_inside_each_other_are_an_error_and_no_stack_overflow() {
         let error = error.expect_err("too deep").to_string();
         assert!(error.contains(name), "{}", &error[..error.len().min(200)]);
     }
+}
+
+#[test]
+fn too_many_added_tokens_are_an_error_that_comes_before_they_are_all_read() {
+    let token = r#"{"id":300,"content":"xy"}"#;
+    let list = format!("[{}]", vec![token; 1_100_000].join(","));
+    let file = with("added_tokens", json!("here"))
+        .to_string()
+        .replace("\"here\"", &list);
+    let error = Pipeline::from_tokenizer_json(file.as_bytes(), &ReadLimits::default());
+    let error = error.expect_err("too many").to_string();
+    assert!(
+        error.starts_with("added_tokens") && error.contains("1048576"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -65,7 +65,9 @@ impl Tokenizers {
             _ => None,
         };
         let made = file.map(|file| Pipeline::from_tokenizer_json(&file, &ReadLimits::default()));
-        let made = made.transpose().map_err(|error| format!("{encoding}: {error}"))?;
+        let made = made
+            .transpose()
+            .map_err(|error| format!("{encoding}: {error}"))?;
         self.pipelines.insert(encoding.to_owned(), made.clone());
         Ok(made)
     }

@@ -29,7 +29,9 @@ fn encode(case: &Value, pipeline: &Pipeline) -> Result<Done, String> {
         add_special_tokens: case["add_special_tokens"] == true,
         ..InputOptions::default()
     };
-    let input = pipeline.model_input(&text, None, &options).map_err(text_of)?;
+    let input = pipeline
+        .model_input(&text, None, &options)
+        .map_err(text_of)?;
     equal_ids(input.ids(), &expected, || "ids".to_owned())?;
     if !options.add_special_tokens {
         let ids = pipeline.encode(&text).map_err(text_of)?;
@@ -60,7 +62,9 @@ fn encode(case: &Value, pipeline: &Pipeline) -> Result<Done, String> {
 
 fn decode(case: &Value, pipeline: &Pipeline) -> Result<Done, String> {
     let ids = numbers::<TokenId>(&case["ids"])?;
-    let expected = case["expected_text_lossy"].as_str().ok_or("nothing to compare with")?;
+    let expected = case["expected_text_lossy"]
+        .as_str()
+        .ok_or("nothing to compare with")?;
     let decoded = pipeline.decode(&ids).map_err(text_of)?;
     ensure(decoded == expected, || {
         format!("decoded {decoded:?}, expected {expected:?}")
@@ -82,7 +86,9 @@ fn vocab(case: &Value, pipeline: &Pipeline) -> Result<Done, String> {
     ensure(case["expected_max_id"] == most, || {
         format!("largest id {most}")
     })?;
-    let known = (0..=most).filter(|&id| pipeline.token_text(id).is_some()).count();
+    let known = (0..=most)
+        .filter(|&id| pipeline.token_text(id).is_some())
+        .count();
     if let Some(count) = case["expected_distinct_tokens"].as_u64() {
         ensure(known as u64 == count, || {
             format!("{known} tokens, expected {count}")

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use bpe_core::TokenId;
+use bpe_core::{BytePairs, TokenId};
 use bpe_lexers::SpecialMatcher;
 
 use crate::error::LoadError;
@@ -34,8 +34,52 @@ pub(crate) enum Part {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Finder {
     matcher: SpecialMatcher,
+    /// What a token begins with: where none can, the search need not look.
+    starts: Option<Starts>,
     /// Of each text of the matcher the token.
     found: Vec<Found>,
+}
+
+/// The first two bytes of tokens.
+#[derive(Debug, Clone)]
+struct Starts {
+    pairs: BytePairs,
+    /// The tokens of one byte, which may be the last of a text.
+    singles: Vec<u8>,
+}
+
+impl Starts {
+    fn new<'t>(texts: impl Iterator<Item = &'t String>) -> Self {
+        let mut pairs = BytePairs::none();
+        let mut singles = Vec::new();
+        for text in texts {
+            match *text.as_bytes() {
+                [] => {}
+                [single] => {
+                    singles.push(single);
+                    (0..=u8::MAX).for_each(|second| pairs.add(&[single, second]));
+                }
+                [first, second, ..] => pairs.add(&[first, second]),
+            }
+        }
+        Self { pairs, singles }
+    }
+
+    /// The first place at or after `from` where a token can begin.
+    fn next(&self, text: &[u8], from: usize) -> Option<usize> {
+        let rest = text.get(from..)?;
+        let begins = |pair: &[u8]| match *pair {
+            [first, second] => self.pairs.in_a_token(first, second),
+            _ => false,
+        };
+        match rest.windows(2).position(begins) {
+            Some(index) => Some(from + index),
+            None => {
+                let last = rest.last()?;
+                self.singles.contains(last).then_some(text.len() - 1)
+            }
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -132,12 +176,14 @@ impl AddedTokens {
                 rstrip: token.rstrip,
             })
             .collect();
-        let texts = found
-            .iter()
-            .filter_map(|found| self.wanted.get(found.index));
+        let texts = || {
+            let indices = found.iter().map(|found| found.index);
+            indices.filter_map(|index| self.wanted.get(index))
+        };
+        let matcher = SpecialMatcher::new(texts());
         Ok(Finder {
-            matcher: SpecialMatcher::new(texts)
-                .map_err(|error| LoadError::caused("added_tokens", error))?,
+            matcher: matcher.map_err(|error| LoadError::caused("added_tokens", error))?,
+            starts: (!found.is_empty()).then(|| Starts::new(texts())),
             found,
         })
     }
@@ -178,6 +224,12 @@ impl AddedTokens {
 const MOST_COMPARISONS: usize = 100_000_000;
 
 impl Finder {
+    /// The first token at or after `from`, and where it stands.
+    fn find(&self, text: &[u8], from: usize) -> Option<(usize, Range<usize>)> {
+        let start = self.starts.as_ref()?.next(text, from)?;
+        self.matcher.find(text, start)
+    }
+
     /// Calls `visit` for each part of `text` in order, until it fails. O(bytes).
     ///
     /// The leftmost token wins, and of those that begin there the longest; one that may only be a word
@@ -191,7 +243,7 @@ impl Finder {
         // Up to where parts have been visited, where to search, and where the blanks end in which a
         // token before has ended.
         let (mut done, mut from, mut blanks_to) = (0, 0, 0);
-        while let Some((pattern, range)) = self.matcher.find(text.as_bytes(), from) {
+        while let Some((pattern, range)) = self.find(text.as_bytes(), from) {
             from = range.end;
             let Some(&found) = self.found.get(pattern) else {
                 continue;

@@ -21,7 +21,7 @@ pub(crate) struct File<M> {
     pub(crate) truncation: Value,
     #[serde(default)]
     pub(crate) padding: Value,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "added_tokens")]
     pub(crate) added_tokens: Vec<AddedToken>,
     #[serde(default)]
     pub(crate) normalizer: Value,
@@ -56,6 +56,34 @@ pub(crate) struct AddedToken {
     pub(crate) special: bool,
 }
 
+/// Added tokens at most. Models have some thousands; each costs some hundred bytes in tables.
+const MOST_ADDED_TOKENS: usize = 1 << 20;
+
+/// The list of added tokens; reading ends where it is too long.
+fn added_tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<AddedToken>, D::Error> {
+    struct Tokens;
+    impl<'de> Visitor<'de> for Tokens {
+        type Value = Vec<AddedToken>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list of added tokens")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<AddedToken>, A::Error> {
+            let mut tokens = Vec::new();
+            while let Some(token) = seq.next_element()? {
+                if tokens.len() == MOST_ADDED_TOKENS {
+                    let most = format_args!("more than {MOST_ADDED_TOKENS} added tokens");
+                    return Err(A::Error::custom(most));
+                }
+                tokens.push(token);
+            }
+            Ok(tokens)
+        }
+    }
+    deserializer.deserialize_seq(Tokens)
+}
+
 /// The model of a file, by its type.
 pub(crate) enum Model {
     Bpe(BpeModel),
@@ -66,7 +94,6 @@ pub(crate) enum Model {
 #[serde(deny_unknown_fields)]
 pub(crate) struct BpeModel {
     #[serde(rename = "type", default)]
-    #[allow(dead_code)] // Checked by `Kind` before.
     kind: Option<String>,
     #[serde(default)]
     pub(crate) dropout: Option<f64>,
@@ -169,9 +196,19 @@ impl File<Model> {
                 format_args!("the file is over {} bytes", limits.file),
             ));
         }
-        let kind: Kind = parse(file)?;
-        match kind.model.kind.as_deref() {
-            None | Some("BPE") => Ok(parse::<File<BpeModel>>(file)?.with_model(Model::Bpe)),
+        // Nearly all are BPE, and large: one pass is to do for them.
+        let error = match parse::<File<BpeModel>>(file) {
+            Ok(read) => {
+                return match read.model.kind.as_deref() {
+                    None | Some("BPE") => Ok(read.with_model(Model::Bpe)),
+                    Some(other) => Err(LoadError::unsupported("model.type", other)),
+                };
+            }
+            Err(error) => error,
+        };
+        let kind = parse::<Kind>(file).ok().and_then(|kind| kind.model.kind);
+        match kind.as_deref() {
+            None | Some("BPE") => Err(error),
             Some("WordPiece") => {
                 Ok(parse::<File<WordPieceModel>>(file)?.with_model(Model::WordPiece))
             }
@@ -198,6 +235,10 @@ impl<M> File<M> {
 
 /// What the JSON says; an error names the field, by its path, and line and column.
 fn parse<'f, T: Deserialize<'f>>(file: &'f [u8]) -> Result<T, LoadError> {
+    // Keeping track of the path takes longer than reading.
+    if let Ok(value) = serde_json::from_slice(file) {
+        return Ok(value);
+    }
     let mut deserializer = serde_json::Deserializer::from_slice(file);
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();

@@ -87,12 +87,13 @@ impl Form {
                 }
                 let mut is_itself = true;
                 self.decompose(character, |part| is_itself &= part == character);
-                is_itself || self.composed && {
-                    // Most that fall apart are composed again.
-                    changes.clear();
-                    self.changes(character.encode_utf8(&mut [0; 4]), &mut changes);
-                    changes == [(character, 0)]
-                }
+                is_itself
+                    || self.composed && {
+                        // Most that fall apart are composed again.
+                        changes.clear();
+                        self.changes(character.encode_utf8(&mut [0; 4]), &mut changes);
+                        changes == [(character, 0)]
+                    }
             })
         })
     }

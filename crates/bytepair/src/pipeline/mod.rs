@@ -63,6 +63,26 @@ use crate::word_piece::WordPiece;
 /// Cheap to clone, `Send` and `Sync`. Special tokens are text unless
 /// [`with_specials`](Pipeline::with_specials) says otherwise, as in a [`Tokenizer`]; `tokenizers` does
 /// what [`Specials::AllowAll`] does.
+///
+/// ```
+/// use bytepair::{Pipeline, ReadLimits};
+///
+/// let file = r#"{
+///     "normalizer": { "type": "Replace", "pattern": { "String": " " }, "content": "▁" },
+///     "model": {
+///         "type": "BPE",
+///         "vocab": { "▁": 0, "a": 1, "b": 2, "ab": 3, "▁ab": 4 },
+///         "merges": ["a b", "▁ ab"]
+///     },
+///     "decoder": { "type": "Metaspace", "replacement": "▁", "prepend_scheme": "never" }
+/// }"#;
+/// let pipeline = Pipeline::from_tokenizer_json(file.as_bytes(), &ReadLimits::default())?;
+/// let encoding = pipeline.encode_with_offsets("ab ab")?;
+/// assert_eq!(encoding.ids, [3, 4]);
+/// assert_eq!(encoding.byte_ranges, [0..2, 2..5]);
+/// assert_eq!(pipeline.decode(&encoding.ids)?, "ab ab");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Pipeline {
     parts: Arc<Parts>,
