@@ -57,6 +57,8 @@ mod pipeline;
 mod pool;
 mod specials;
 mod stream;
+#[cfg(feature = "tokenizer-json")]
+mod tekken;
 mod tokenizer;
 #[cfg(feature = "tokenizer-json")]
 pub mod tokenizer_json;

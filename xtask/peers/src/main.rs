@@ -10,6 +10,7 @@ mod eager;
 mod incremental;
 mod interleave;
 mod load;
+mod models;
 mod oracle;
 mod peer;
 mod random;
@@ -41,6 +42,8 @@ enum Command {
     Oracle(oracle::Arguments),
     /// Compare what we learn with what the trainer of `tokenizers` learns, and have others read it.
     Training(training::Arguments),
+    /// Compare the pipelines of `tokenizer.json` files with `tokenizers`, in ids, offsets and all else.
+    Models(models::Arguments),
     /// Time ours and tiktoken-rs in turn, after comparing their ids.
     Ratio(ratio::Arguments),
     /// Time the last-token engine and the two other incremental encoders in turn.
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Oracle(arguments) => oracle::run(&arguments),
         Command::Training(arguments) => training::run(&arguments),
+        Command::Models(arguments) => models::run(&arguments),
         Command::Ratio(arguments) => ratio::run(&arguments),
         Command::Incremental(arguments) => incremental::run(&arguments),
         Command::Eager(arguments) => eager::run(&arguments),

@@ -116,7 +116,7 @@ pub(crate) fn silence_panics_of_peers() {
     }));
 }
 
-fn quietly<T>(call: impl FnOnce() -> T) -> Result<T, Refused> {
+pub(crate) fn quietly<T>(call: impl FnOnce() -> T) -> Result<T, Refused> {
     IN_PEER.set(true);
     let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
     IN_PEER.set(false);

@@ -234,7 +234,7 @@ impl<M> File<M> {
 }
 
 /// What the JSON says; an error names the field, by its path, and line and column.
-fn parse<'f, T: Deserialize<'f>>(file: &'f [u8]) -> Result<T, LoadError> {
+pub(crate) fn parse<'f, T: Deserialize<'f>>(file: &'f [u8]) -> Result<T, LoadError> {
     // Keeping track of the path takes longer than reading.
     if let Ok(value) = serde_json::from_slice(file) {
         return Ok(value);

@@ -40,6 +40,8 @@ pub use model_input::{
 };
 pub use output::{InputOptions, PipelineDecodeStream};
 
+pub(crate) use file::parse as parse_json;
+
 use crate::builder::TokenizerBuilder;
 use crate::error::{EncodeError, LoadError};
 use crate::pipeline::added::{AddedTokens, Finder};

@@ -225,7 +225,8 @@ impl Step {
             done += chunk.valid().len();
             let invalid = chunk.invalid();
             let ends_here = done + invalid.len() == state.bytes.len();
-            if !invalid.is_empty() && !(ends_here && is_begun(invalid)) {
+            let waits = ends_here && is_begun(invalid);
+            if !invalid.is_empty() && !waits {
                 text.push(char::REPLACEMENT_CHARACTER);
                 done += invalid.len();
             }

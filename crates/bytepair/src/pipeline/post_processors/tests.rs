@@ -99,7 +99,7 @@ fn offsets_are_trimmed_by_the_blanks_of_the_token() {
     assert_eq!(trimmed(false, &tokens), [0..1, 2..3, 6..7, 6..7]);
     // The first token keeps its one blank where one may have been set before the text.
     assert_eq!(trimmed(true, &[(10, 0..2), (10, 1..3)]), [0..2, 2..3]);
-    assert_eq!(trimmed(true, &[(20, 0..3)]), [2..3]);
+    assert_eq!(trimmed(true, &[(20, 0..3), (0, 3..3)]), [2..3, 3..3]);
     // Never beyond the other end.
     assert_eq!(trimmed(false, &[(20, 0..1), (900, 0..2)]), [1..1, 0..2]);
 }
