@@ -55,6 +55,8 @@ mod pieces;
 #[cfg(feature = "tokenizer-json")]
 mod pipeline;
 mod pool;
+#[cfg(feature = "tokenizer-json")]
+mod sentencepiece;
 mod specials;
 mod stream;
 #[cfg(feature = "tokenizer-json")]

@@ -136,8 +136,13 @@ impl Pipeline {
         second: Option<&str>,
         options: &InputOptions,
     ) -> Result<ModelInput, InputError> {
-        let tokens = |text, type_id| -> Result<ModelInput, InputError> {
-            let (ids, offsets) = self.tokens_with_offsets(text)?;
+        let tokens = |text: &str, type_id| -> Result<ModelInput, InputError> {
+            let (ids, mut offsets) = self.tokens_with_offsets(text)?;
+            for range in &mut offsets {
+                // A part of a character stands for the whole.
+                range.start = text.floor_char_boundary(range.start);
+                range.end = text.ceil_char_boundary(range.end);
+            }
             Ok(ModelInput::new(ids, offsets, type_id))
         };
         let output = self.output();

@@ -19,6 +19,7 @@ use std::borrow::Cow;
 
 use bpe_core::byte_level;
 
+use crate::sentencepiece::SentencePieceModel;
 use steps::{Part, State, Step};
 
 /// The steps of a decoder.
@@ -41,6 +42,22 @@ impl Decoder {
     pub(crate) fn none() -> Self {
         Self {
             steps: vec![Step::Blanks],
+        }
+    }
+
+    /// The decoder of a `.model` file.
+    pub(crate) fn sentencepiece(model: &SentencePieceModel) -> Self {
+        let controls = model.controls.iter().map(|(text, _)| text.clone());
+        let mut controls: Vec<String> = controls.collect();
+        controls.sort();
+        Self {
+            steps: vec![Step::SentencePiece {
+                controls,
+                unknown: model.unknown_piece.clone(),
+                unknown_surface: model.unknown_surface.clone(),
+                drops_blank: model.drops_blank,
+                drops_blanks: model.drops_blanks,
+            }],
         }
     }
 

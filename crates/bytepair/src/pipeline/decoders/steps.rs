@@ -38,6 +38,16 @@ pub(super) enum Step {
         delimiter: String,
         cleanup: bool,
     },
+    /// What the library of SentencePiece does to the pieces of a `.model` file.
+    SentencePiece {
+        /// Pieces that decode to nothing, sorted.
+        controls: Vec<String>,
+        unknown: String,
+        unknown_surface: String,
+        /// Whether a blank at the start goes, and whether all of them do.
+        drops_blank: bool,
+        drops_blanks: bool,
+    },
 }
 
 /// A string, or a part of one that goes on with the next part.
@@ -194,7 +204,57 @@ impl Step {
                     next(Part::whole(&replaced));
                 }
             }
+            Self::SentencePiece { .. } => {
+                if let Some(piece) = whole(state, part) {
+                    self.push_piece(state, &piece, next);
+                }
+            }
         }
+    }
+
+    /// A piece of a `.model` file. `state.begun` says that a blank is no longer one at the start.
+    fn push_piece(&self, state: &mut State, piece: &str, next: Sink<'_>) {
+        let Self::SentencePiece {
+            controls,
+            unknown,
+            unknown_surface,
+            drops_blank,
+            drops_blanks,
+        } = self
+        else {
+            return;
+        };
+        if let Some(byte) = fallback_byte(piece) {
+            state.bytes.push(byte);
+            let text = sure_characters(&mut state.bytes);
+            state.begun |= !text.is_empty();
+            next(Part::whole(&text));
+            return;
+        }
+        let bytes = std::mem::take(&mut state.bytes);
+        bytes.iter().for_each(|_| next(Part::whole("\u{FFFD}")));
+        state.begun |= !bytes.is_empty();
+        if controls
+            .binary_search_by(|control| control.as_str().cmp(piece))
+            .is_ok()
+        {
+            return;
+        }
+        if piece == unknown {
+            state.begun |= !unknown_surface.is_empty();
+            next(Part::whole(unknown_surface));
+            return;
+        }
+        let mut piece = piece;
+        if *drops_blank
+            && !state.begun
+            && let Some(rest) = piece.strip_prefix('\u{2581}')
+        {
+            piece = rest;
+            state.begun = !drops_blanks;
+        }
+        state.begun |= !piece.is_empty();
+        next(Part::whole(&piece.replace('\u{2581}', " ")));
     }
 
     /// Hands on the rest.
@@ -206,6 +266,10 @@ impl Step {
                 next(Part::whole(&lossy));
             }
             Self::ByteFallback => end_run(state, next),
+            Self::SentencePiece { .. } => {
+                let bytes = std::mem::take(&mut state.bytes);
+                bytes.iter().for_each(|_| next(Part::whole("\u{FFFD}")));
+            }
             Self::BpeDecoder { suffix } => {
                 if let Some(last) = state.before.take() {
                     next(Part::whole(&last.replace(suffix.as_str(), "")));
@@ -309,6 +373,30 @@ fn begun_match(text: &str, wanted: &str) -> usize {
     let (text, wanted) = (text.as_bytes(), wanted.as_bytes());
     let begins = |&length: &usize| wanted.starts_with(&text[text.len() - length..]);
     (1..=longest).rev().find(begins).unwrap_or(0)
+}
+
+/// The characters that bytes have made, with U+FFFD for each byte that can be in none; what may still
+/// become one stays.
+fn sure_characters(bytes: &mut Vec<u8>) -> String {
+    let mut text = String::new();
+    let mut done = 0;
+    loop {
+        let rest = bytes.get(done..).unwrap_or_default();
+        match rest.utf8_chunks().next() {
+            None => break,
+            Some(chunk) if !chunk.valid().is_empty() => {
+                text.push_str(chunk.valid());
+                done += chunk.valid().len();
+            }
+            Some(_) if is_begun(rest) => break,
+            Some(_) => {
+                text.push(char::REPLACEMENT_CHARACTER);
+                done += 1;
+            }
+        }
+    }
+    bytes.drain(..done);
+    text
 }
 
 /// Whether these bytes begin a character that more bytes may end.
