@@ -23,6 +23,7 @@ mod post_processors;
 pub(crate) mod pre_tokenizers;
 mod run;
 mod search;
+mod sentencepiece;
 mod splitting;
 mod unicode;
 mod virtual_lexer;

@@ -43,6 +43,7 @@ impl Normalizer {
             Self::Bert(bert) => bert.apply(text),
             Self::Nmt => nmt(text),
             Self::ByteLevel => byte_level(text),
+            Self::SentencePiece(normalizer) => normalizer.apply(text),
         })
     }
 }

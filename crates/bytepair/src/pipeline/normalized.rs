@@ -50,6 +50,37 @@ impl<'t> Normalized<'t> {
         &self.text
     }
 
+    /// Whether changes are kept track of.
+    pub(crate) fn is_tracked(&self) -> bool {
+        !matches!(self.alignment, Alignment::Untracked)
+    }
+
+    /// Another text in its place: where its stretches begin, and the bytes of this text that they stand
+    /// for. The first begins at 0; none are needed where changes are not kept track of.
+    pub(crate) fn replaced_by(
+        &self,
+        text: String,
+        stretches: impl IntoIterator<Item = (usize, Range<usize>)>,
+    ) -> Self {
+        let run = |(at, range): (usize, Range<usize>)| {
+            let Range { start, end } = self.original(&range);
+            Run {
+                at,
+                start,
+                end,
+                stepwise: false,
+            }
+        };
+        let alignment = match self.is_tracked() {
+            true => Alignment::Runs(stretches.into_iter().map(run).collect()),
+            false => Alignment::Untracked,
+        };
+        Self {
+            text: Cow::Owned(text),
+            alignment,
+        }
+    }
+
     /// The bytes of the original that the characters of `range` stand for: from where those of its
     /// first byte begin to where those of its last byte end. Nothing, at the place where it would
     /// stand, for an empty range.

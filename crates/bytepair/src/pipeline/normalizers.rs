@@ -1,8 +1,11 @@
 //! What a `tokenizer.json` may do to a text before it is cut.
 
+use std::sync::Arc;
+
 use crate::error::LoadError;
 use crate::pipeline::node::Node;
 use crate::pipeline::search::Search;
+use crate::sentencepiece::SentencePieceNormalizer;
 
 /// One step. A sequence of them is a list.
 #[derive(Debug, Clone)]
@@ -25,6 +28,8 @@ pub(crate) enum Normalizer {
     Nmt,
     /// Each byte as the character that stands for it.
     ByteLevel,
+    /// What a `.model` file says.
+    SentencePiece(Arc<SentencePieceNormalizer>),
 }
 
 /// A normal form of Unicode.

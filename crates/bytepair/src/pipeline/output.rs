@@ -10,10 +10,12 @@ use crate::pipeline::Pipeline;
 use crate::pipeline::bpe::Spelling;
 use crate::pipeline::decoders::{Decoder, Decoding, TokenText};
 use crate::pipeline::description::{Description, Source};
+use crate::pipeline::file::AddedToken;
 use crate::pipeline::model::Model;
 use crate::pipeline::model_input::{InputError, ModelInput, Padding, Truncation};
 use crate::pipeline::node::Node;
 use crate::pipeline::post_processors::{Blanks, PostProcessor, read_padding, read_truncation};
+use crate::sentencepiece::SentencePieceModel;
 
 /// The parts of a file that come behind the model, and what they have to know of the tokens.
 #[derive(Debug)]
@@ -42,22 +44,33 @@ impl Output {
             decoder,
             ..
         } = &description.source;
-        let added = description.added_tokens.iter();
-        let fallback = (0..=u8::MAX).filter_map(|byte| {
-            let id = vocabulary?.byte_fallback(byte)?;
-            Some((id, format!("<0x{byte:02X}>")))
-        });
         Ok(Self {
-            added: added
-                .map(|token| (token.id, (token.content.as_str().into(), token.special)))
-                .collect(),
-            fallback: fallback.collect(),
+            added: added_texts(&description.added_tokens),
+            fallback: vocabulary.map(fallback_texts).unwrap_or_default(),
             spelling,
             decoder: Decoder::read(&Node::new("decoder", decoder))?,
             post_processor: PostProcessor::read(&Node::new("post_processor", post_processor))?,
             truncation: read_truncation(&Node::new("truncation", truncation))?,
             padding: read_padding(&Node::new("padding", padding))?,
         })
+    }
+
+    /// What stands behind a `.model` file: its decoder, and no post-processor.
+    pub(crate) fn of_sentencepiece(model: &SentencePieceModel, added: &[AddedToken]) -> Self {
+        let vocabulary = model.dictionary.vocabulary();
+        Self {
+            added: added_texts(added),
+            fallback: fallback_texts(vocabulary),
+            spelling: Spelling {
+                byte_level: false,
+                byte_fallback: false,
+                blank: None,
+            },
+            decoder: Decoder::sentencepiece(model),
+            post_processor: PostProcessor::default(),
+            truncation: None,
+            padding: None,
+        }
     }
 
     fn is_special(&self, id: TokenId) -> bool {
@@ -92,6 +105,23 @@ impl Output {
             _ => text,
         }))
     }
+}
+
+/// Ids of added tokens with their texts, and whether they are special.
+fn added_texts(added: &[AddedToken]) -> HashMap<TokenId, (Box<str>, bool)> {
+    let texts = added.iter();
+    texts
+        .map(|token| (token.id, (token.content.as_str().into(), token.special)))
+        .collect()
+}
+
+/// Ids of the tokens that stand for bytes, with what they are written like.
+fn fallback_texts(vocabulary: &Vocabulary) -> HashMap<TokenId, String> {
+    let texts = (0..=u8::MAX).filter_map(|byte| {
+        let id = vocabulary.byte_fallback(byte)?;
+        Some((id, format!("<0x{byte:02X}>")))
+    });
+    texts.collect()
 }
 
 /// How tokens become an input of a model.

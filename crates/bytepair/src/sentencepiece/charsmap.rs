@@ -43,6 +43,11 @@ impl CharsMap {
         })
     }
 
+    /// Whether nothing is replaced.
+    pub(super) fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
     /// The longest string at the start of `text` that is replaced: its length in bytes, which is not 0,
     /// and its replacement.
     ///

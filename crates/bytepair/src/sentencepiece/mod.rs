@@ -21,7 +21,7 @@ use bpe_core::{Atoms, Dictionary, ReadLimits, TokenId, Vocabulary};
 
 use crate::error::LoadError;
 use charsmap::CharsMap;
-pub(crate) use normalize::{BLANK, SentencePieceNormalizer, Stretch};
+pub(crate) use normalize::SentencePieceNormalizer;
 use wire::{Field, Fields, WireError};
 
 /// What a `.model` file says, and is done here.
@@ -32,7 +32,6 @@ pub(crate) struct SentencePieceModel {
     pub(crate) user_defined: Vec<(String, TokenId)>,
     /// Pieces that text never makes.
     pub(crate) controls: Vec<(String, TokenId)>,
-    pub(crate) unknown: TokenId,
     /// The text of the unknown piece in the file.
     pub(crate) unknown_piece: String,
     /// What the unknown piece decodes to.
@@ -172,10 +171,9 @@ impl SentencePieceModel {
         kept.sort();
         let unknown_piece = pieces.get(unknown as usize).map_or("", |piece| piece.text);
         Ok(Self {
-            dictionary: dictionary(normal, bytes, unknown, settings)?,
+            dictionary: dictionary(normal, bytes, (unknown, unknown_piece), settings)?,
             user_defined,
             controls,
-            unknown,
             unknown_piece: unknown_piece.to_owned(),
             unknown_surface: settings.unknown_surface.to_owned(),
             normalizer: SentencePieceNormalizer {
@@ -196,7 +194,7 @@ impl SentencePieceModel {
 fn dictionary(
     mut normal: Vec<(TokenId, &Piece<'_>)>,
     bytes: Vec<(TokenId, u8)>,
-    unknown: TokenId,
+    (unknown, unknown_piece): (TokenId, &str),
     settings: &Settings<'_>,
 ) -> Result<Dictionary, LoadError> {
     // Of equal scores the longer first; what else is equal is refused.
@@ -248,7 +246,7 @@ fn dictionary(
         .iter()
         .map(|(id, piece)| (*id, piece.text.as_bytes()))
         .collect();
-    tokens.push((unknown, b"<unk>"));
+    tokens.push((unknown, unknown_piece.as_bytes()));
     let fallback = match settings.byte_fallback {
         true => bytes,
         false => Vec::new(),

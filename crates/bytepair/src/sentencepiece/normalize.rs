@@ -29,13 +29,16 @@ pub(crate) struct Stretch {
 }
 
 /// How blanks are written where they are escaped.
-pub(crate) const BLANK: char = '\u{2581}';
+const BLANK: char = '\u{2581}';
 
 impl SentencePieceNormalizer {
     /// The normalized text. Where `stretches` are asked for, they say where it comes from.
     ///
     /// Cost: O(bytes), times the longest string of the map of characters.
     pub(crate) fn normalize(&self, text: &str, mut stretches: Option<&mut Vec<Stretch>>) -> String {
+        if stretches.is_none() && self.writes_blanks_only() {
+            return self.write_blanks(text);
+        }
         let mut out = String::with_capacity(text.len() + text.len() / 4 + 3);
         let blank = match self.escape_whitespaces {
             true => BLANK,
@@ -83,6 +86,25 @@ impl SentencePieceNormalizer {
                     .is_some()
                 {}
             }
+        }
+        out
+    }
+
+    /// Whether all that is done is a blank before the text, and another character for blanks.
+    fn writes_blanks_only(&self) -> bool {
+        self.charsmap.is_empty() && !self.remove_extra_whitespaces && self.escape_whitespaces
+    }
+
+    fn write_blanks(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len() + text.len() / 2 + 3);
+        if self.add_dummy_prefix && !text.is_empty() {
+            out.push(BLANK);
+        }
+        let mut words = text.split(' ');
+        out.extend(words.next());
+        for word in words {
+            out.push(BLANK);
+            out.push_str(word);
         }
         out
     }

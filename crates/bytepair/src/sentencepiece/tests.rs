@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::SentencePieceModel;
 use super::charsmap::CharsMap;
 use super::normalize::Stretch;
+use crate::Pipeline;
 use crate::error::LoadError;
 
 /// Writes a number as the wire format does.
@@ -67,7 +68,7 @@ const SMALL: [(&str, f32, u64); 6] = [
 #[test]
 fn pieces_are_sorted_by_what_they_are() {
     let model = read(&file(&SMALL, &[BPE], &[])).expect("reads");
-    assert_eq!(model.unknown, 0);
+    assert_eq!(model.unknown_piece, "<unk>");
     assert_eq!(model.controls, [("<s>".to_owned(), 1)]);
     let rules: Vec<_> = model
         .dictionary
@@ -138,7 +139,10 @@ proptest! {
 fn blanks_are_set_taken_away_and_escaped_as_the_file_says() {
     let normalize = |settings: &[(u64, u64)], text: &str| {
         let model = read(&file(&SMALL, &[BPE], settings)).expect("reads");
-        model.normalizer.normalize(text, None)
+        let normalized = model.normalizer.normalize(text, None);
+        let tracked = model.normalizer.normalize(text, Some(&mut Vec::new()));
+        assert_eq!(normalized, tracked);
+        normalized
     };
     // Fields: 3 a blank before the text, 4 extra blanks go, 5 blanks are escaped.
     assert_eq!(normalize(&[], "  a  b "), "\u{2581}a\u{2581}b");
@@ -161,6 +165,45 @@ fn stretches_say_what_each_part_stands_for() {
     let expected = [(0, 1..1), (3, 1..3), (5, 3..4), (8, 5..6)];
     let expected = expected.map(|(at, original)| Stretch { at, original });
     assert_eq!(stretches, expected);
+}
+
+/// What the library gives for a file like this: texts, their pieces, and the text that comes back.
+#[test]
+fn a_file_is_a_pipeline() {
+    let bytes: Vec<String> = (0..=u8::MAX)
+        .map(|byte| format!("<0x{byte:02X}>"))
+        .collect();
+    let mut pieces = vec![("<unk>", 0.0, 2), ("<s>", 0.0, 3), ("[X]", 0.0, 4)];
+    pieces.extend(bytes.iter().map(|text| (text.as_str(), 0.0, 6)));
+    let merged = ["\u{2581}a", "ab"].into_iter().zip([0.0, -1.0]);
+    pieces.extend(merged.map(|(text, score)| (text, score, 1)));
+    pieces.extend(["a", "b", "\u{2581}"].map(|text| (text, -9.0, 1)));
+    let file = file(&pieces, &[BPE, (35, 1)], &[(4, 0)]);
+    let pipeline = Pipeline::from_sentencepiece_model(&file, &ReadLimits::default());
+    let pipeline = pipeline.expect("reads");
+    let tokens = |text: &str| {
+        let encoding = pipeline.encode_with_offsets(text).expect("encodes");
+        assert_eq!(pipeline.encode(text).expect("encodes"), encoding.ids);
+        let pieces = encoding.ids.iter().map(|&id| pieces[id as usize].0);
+        let pieces: Vec<&str> = pieces.collect();
+        (pieces.join("|"), encoding.byte_ranges)
+    };
+    assert_eq!(tokens("ab"), ("\u{2581}a|b".to_owned(), vec![0..1, 1..2]));
+    assert_eq!(tokens("[X] ab").0, "\u{2581}|[X]|\u{2581}a|b");
+    assert_eq!(tokens("<s>é").0.matches('|').count(), 5);
+    assert_eq!(tokens("é").1, [0..0, 0..2, 0..2]);
+    for text in ["", "ab", " ab", "[X]  é", "é\u{FFFD}"] {
+        let ids = pipeline.encode(text).expect("encodes");
+        assert_eq!(pipeline.decode(&ids).expect("decodes"), text);
+    }
+    // A control piece is nothing, the unknown one a sign of its own, and of the bytes of a character that
+    // does not end each is U+FFFD.
+    assert_eq!(
+        pipeline
+            .decode(&[1, 0, 3 + 0xE4, 3 + 0xBD])
+            .expect("decodes"),
+        " \u{2047} \u{FFFD}\u{FFFD}"
+    );
 }
 
 /// A double array of one string, `ﬁ` by `fi`, laid out by hand: each cell is as far from the one before as

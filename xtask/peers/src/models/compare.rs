@@ -207,7 +207,7 @@ fn settings(what: String, ours: &Ours, theirs: &Theirs, texts: &Texts) -> Claim 
                         clip(first),
                         second.map(clip)
                     );
-                    claim.first.truncate(claim.first.floor_char_boundary(3000));
+                    claim.first.truncate(claim.first.floor_char_boundary(900));
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use bytepair::{ReadLimits, Tokenizer};
+use bytepair::{Pipeline, ReadLimits, Tokenizer};
 
 use super::{Claim, Texts};
 use crate::Error;
@@ -36,6 +36,12 @@ pub(super) fn compare(folder: &Path, texts: &Texts) -> Result<Vec<Claim>, Error>
         texts,
     )?);
 
+    let path = folder.join("mistral_v3_spm/tokenizer.model");
+    let pipeline = Pipeline::from_sentencepiece_model(&std::fs::read(&path)?, &limits)?;
+    let ours: Encode =
+        Box::new(move |text| pipeline.encode(text).map_err(|error| error.to_string()));
+    let arguments = ["sentencepiece", text(&path)?];
+    claims.extend(sides("mistral_v3_spm", &ours, &python, arguments, texts)?);
     Ok(claims)
 }
 
