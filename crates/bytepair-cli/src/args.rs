@@ -35,6 +35,8 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Tell which merge rules of a vocabulary can fire, and whether their order can be made proper
     Dict(DictArgs),
+    /// Tell in plain words what a tokenizer does, what runs it here, and what is odd about it
+    Inspect(InspectArgs),
     /// Check that ids are what the tokenizer makes of their text: print the first index that is not
     Validate(ValidateArgs),
     /// Tell whether two vocabularies merge every text alike, or a shortest text on which they differ
@@ -298,6 +300,18 @@ pub(crate) struct DictArgs {
     /// merges.txt, where FILE is vocab.json
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) merges: Option<PathBuf>,
+
+    /// One JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = help::INSPECT)]
+pub(crate) struct InspectArgs {
+    /// tokenizer.json, or a folder that holds one; a SentencePiece .model file; Mistral's tekken.json
+    #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub(crate) file: PathBuf,
 
     /// One JSON object
     #[arg(long)]

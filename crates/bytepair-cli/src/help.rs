@@ -131,6 +131,15 @@ Examples:
   bytepair dict tokenizer.json
   bytepair dict --json --merges merges.txt vocab.json";
 
+pub(crate) const INSPECT: &str = "\
+The steps come in the order in which a text meets them, with what the file says of each. Oddities are tokens \
+that no text gives, rules in an order that cannot be followed, bytes without a token, and texts that do not \
+come back as they were: some that often do not are tried.
+
+Examples:
+  bytepair inspect tokenizer.json
+  bytepair inspect --json tokenizer.model";
+
 pub(crate) const VALIDATE: &str = "\
 Nothing is printed where all ids are those that `encode` gives for their text. Otherwise the index of \
 the first that differs, from 0, with the name of the file where there are several, and status 1.

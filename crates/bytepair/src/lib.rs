@@ -87,8 +87,8 @@ pub use offsets::Encoding;
 pub use parallel::{Batch, EncodeQueue, Parallel, ParallelReport};
 #[cfg(feature = "tokenizer-json")]
 pub use pipeline::{
-    InputError, InputOptions, ModelInput, PadTo, Padding, Pipeline, PipelineDecodeStream, Side,
-    Truncation, TruncationStrategy,
+    InputError, InputOptions, Inspection, ModelInput, PadTo, Padding, Pipeline,
+    PipelineDecodeStream, Side, Truncation, TruncationStrategy,
 };
 pub use specials::Specials;
 pub use stream::{StreamError, TokenStream};

@@ -41,6 +41,9 @@ use support::Corpus;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
+    /// Run one file of claims only: `models`, `lexers`, ...
+    #[arg(value_name = "CLAIMS", value_parser = clap::builder::PossibleValuesParser::new(GROUPS.map(|(name, _)| name)))]
+    group: Option<String>,
     /// A sample that takes a few minutes (the default).
     #[arg(long, conflicts_with = "full")]
     quick: bool,
@@ -57,6 +60,36 @@ pub(crate) struct Arguments {
     #[arg(long, hide = true)]
     alone: bool,
 }
+
+/// The files of claims, in the order in which they are checked.
+const GROUPS: [(&str, fn(&mut Claims)); 26] = [
+    ("core", core::check),
+    ("last_token", last_token::check),
+    ("properize", properize::check),
+    ("vocabularies", vocabularies::check),
+    ("engines", engines::check),
+    ("lexers", lexers::check),
+    ("fast_lexers", fast_lexers::check),
+    ("fast_stages", fast_stages::check),
+    ("fast_path", fast_path::check),
+    ("cuts", cuts::check),
+    ("parallel", parallel::check),
+    ("analysis", analysis::check),
+    ("dfa", dfa::check),
+    ("decoding", decoding::check),
+    ("streams", streams::check),
+    ("streaming", streaming::check),
+    ("specials", specials::check),
+    ("training", training::check),
+    ("automata", automata::check),
+    ("cases", cases::check),
+    ("eager", eager::check),
+    ("loaders", loaders::check),
+    ("models", models::check),
+    ("peers", peers::check),
+    ("time", time::check),
+    ("memory", memory::check),
+];
 
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let start = Instant::now();
@@ -84,32 +117,11 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         failed: 0,
         skipped: 0,
     };
-    core::check(&mut claims);
-    last_token::check(&mut claims);
-    properize::check(&mut claims);
-    vocabularies::check(&mut claims);
-    engines::check(&mut claims);
-    lexers::check(&mut claims);
-    fast_lexers::check(&mut claims);
-    fast_stages::check(&mut claims);
-    fast_path::check(&mut claims);
-    cuts::check(&mut claims);
-    parallel::check(&mut claims);
-    analysis::check(&mut claims);
-    dfa::check(&mut claims);
-    decoding::check(&mut claims);
-    streams::check(&mut claims);
-    streaming::check(&mut claims);
-    specials::check(&mut claims);
-    training::check(&mut claims);
-    automata::check(&mut claims);
-    cases::check(&mut claims);
-    eager::check(&mut claims);
-    loaders::check(&mut claims);
-    models::check(&mut claims);
-    peers::check(&mut claims);
-    time::check(&mut claims);
-    memory::check(&mut claims);
+    for (name, check) in GROUPS {
+        if arguments.group.as_deref().is_none_or(|group| group == name) {
+            check(&mut claims);
+        }
+    }
     println!(
         "{} claims hold, {} failed, {} skipped ({:.0} s)",
         claims.run - claims.failed,

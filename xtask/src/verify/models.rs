@@ -9,7 +9,7 @@ use bytepair::{Pattern, Tokenizer};
 use serde_json::Value;
 
 use super::support::{Corpus, ensure, equal_ids, text_of};
-use super::{Checked, Claims, Outcome};
+use super::{Checked, Claims, Outcome, peers};
 use crate::data;
 
 const MODELS: [&str; 8] = [
@@ -37,6 +37,8 @@ pub(super) fn check(claims: &mut Claims) {
         "tokenizer.json and .tiktoken files of one encoding give the same ids",
         |_, corpora, data| same(corpora, data),
     );
+    let claim = "pipelines of tokenizer.json files give the ids, offsets, masks and texts of tokenizers";
+    claims.check(claim, |settings, _| peers::oracle("models", settings));
 }
 
 /// The content of a model's `tokenizer.json`.

@@ -15,7 +15,7 @@ pub(super) fn check(claims: &mut Claims) {
 }
 
 /// Builds the peers and runs their comparison. The cases are the answers of the oracle.
-fn oracle(command: &str, settings: &Settings) -> Outcome {
+pub(super) fn oracle(command: &str, settings: &Settings) -> Outcome {
     let mode = settings.choose("--quick", "--full");
     let mut arguments: Vec<OsString> = vec![command.into(), mode.into()];
     if let Some(data) = &settings.data {

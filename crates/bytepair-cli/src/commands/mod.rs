@@ -7,6 +7,7 @@ mod dfa;
 mod dict;
 mod encode;
 mod equivalent;
+mod inspect;
 mod search;
 mod show;
 mod train;
@@ -30,6 +31,7 @@ pub(crate) fn run(command: &Command, session: &mut Session<'_>) -> Result<(), Cl
         Command::Vocab(args) => vocab::run(args, session),
         Command::Compare(args) => compare::run(args, session),
         Command::Dict(args) => dict::run(args, session),
+        Command::Inspect(args) => inspect::run(args, session),
         Command::Dfa(args) => dfa::run(args, session),
         Command::Search(args) => search::run(args, session),
         Command::Validate(args) => validate::run(args, session),

@@ -11,6 +11,7 @@ mod decoders;
 pub(crate) mod description;
 pub(crate) mod file;
 mod forms;
+mod inspect;
 mod model;
 mod model_input;
 pub(crate) mod node;
@@ -36,6 +37,7 @@ use std::sync::Arc;
 
 use bpe_core::{Dictionary, ReadLimits, TokenId, byte_level};
 
+pub use inspect::Inspection;
 pub use model_input::{
     InputError, ModelInput, PadTo, Padding, Side, Truncation, TruncationStrategy,
 };

@@ -44,8 +44,14 @@ pub(crate) struct Arguments {
 
 /// Files that are read in another way on purpose (`cases_shared.jsonl` has what is right).
 const ON_PURPOSE: [(&str, &str); 2] = [
-    ("tok/added-gap", "the oracle gives added tokens other ids than the file"),
-    ("tok/dup-vocab-key", "a token that is there twice is refused, the oracle takes the last"),
+    (
+        "tok/added-gap",
+        "the oracle gives added tokens other ids than the file",
+    ),
+    (
+        "tok/dup-vocab-key",
+        "a token that is there twice is refused, the oracle takes the last",
+    ),
 ];
 
 /// What is compared on.
@@ -227,6 +233,8 @@ pub(crate) struct Claim {
     tokens: usize,
     calls: u64,
     refused: usize,
+    /// Texts with a character that has no token, which is an error here.
+    lacking: usize,
     differences: usize,
     /// The first difference.
     first: String,
@@ -270,6 +278,13 @@ impl fmt::Display for Claim {
         )?;
         if self.refused > 0 {
             write!(f, ", {} refused by the oracle", self.refused)?;
+        }
+        if self.lacking > 0 {
+            write!(
+                f,
+                ", {} refused by us for a character without a token",
+                self.lacking
+            )?;
         }
         match differences {
             0 => Ok(()),

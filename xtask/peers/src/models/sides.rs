@@ -45,6 +45,12 @@ impl Ours {
         Ok(Self { pipeline })
     }
 
+    /// Whether a character has no token: that is an error here, while the oracle leaves it out.
+    pub(crate) fn lacks_a_token(&self, text: &str) -> bool {
+        let encoded = self.pipeline.encode(text);
+        encoded.is_err_and(|error| error.is_missing_token())
+    }
+
     pub(crate) fn ids(&self, text: &str) -> Result<Vec<u32>, String> {
         self.pipeline
             .encode(text)
@@ -232,7 +238,11 @@ fn their_said(encoding: &tokenizers::Encoding, places: &[Vec<usize>; 2]) -> Said
         overflowing: encoding
             .get_overflowing()
             .iter()
-            .map(|part| their_said(part, places))
+            // Parts of parts are there again in the list itself.
+            .map(|part| Said {
+                overflowing: Vec::new(),
+                ..their_said(part, places)
+            })
             .collect(),
     }
 }
