@@ -37,7 +37,8 @@ pub(super) fn check(claims: &mut Claims) {
         "tokenizer.json and .tiktoken files of one encoding give the same ids",
         |_, corpora, data| same(corpora, data),
     );
-    let claim = "pipelines of tokenizer.json files give the ids, offsets, masks and texts of tokenizers";
+    let claim =
+        "pipelines of tokenizer.json files give the ids, offsets, masks and texts of tokenizers";
     claims.check(claim, |settings, _| peers::oracle("models", settings));
 }
 
