@@ -61,8 +61,11 @@ pub(crate) struct Arguments {
     alone: bool,
 }
 
+/// Runs the claims of a file.
+type Check = fn(&mut Claims);
+
 /// The files of claims, in the order in which they are checked.
-const GROUPS: [(&str, fn(&mut Claims)); 26] = [
+const GROUPS: [(&str, Check); 26] = [
     ("core", core::check),
     ("last_token", last_token::check),
     ("properize", properize::check),

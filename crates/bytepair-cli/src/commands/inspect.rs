@@ -192,7 +192,7 @@ mod tests {
         std::fs::write(&path, [0xFF, 0xFF]).expect("written");
         let path = path.display().to_string();
         let (_, result) = run_with(&["inspect", &path], b"", 100);
-        let error = result.expect_err("malformed").to_string();
+        let error = format!("{:?}", result.expect_err("malformed"));
         assert!(
             error.contains("tokenizer.model: ") && error.contains("(at byte"),
             "{error}"

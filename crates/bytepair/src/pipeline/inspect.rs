@@ -103,14 +103,6 @@ impl Pipeline {
         for (part, value, inside) in parts {
             append_steps(part, value, inside, &mut steps);
         }
-        if source.normalizer.is_null() {
-            let written = self
-                .parts
-                .normalizers
-                .iter()
-                .map(|step| format!("{step:?}"));
-            steps.extend(written.map(|step| ("normalizer".to_owned(), step)));
-        }
         steps.push(("model".to_owned(), self.model_in_words()));
         let parts = [
             ("post_processor", &source.post_processor, "processors"),
@@ -332,6 +324,8 @@ fn step_in_words(part: &str, value: &Value) -> String {
         ("decoder", "WordPiece") => "a blank before each token without the prefix",
         ("decoder", "Metaspace") => "the character becomes a blank again",
         ("decoder", "BPEDecoder") => "the suffix becomes a blank",
+        ("normalizer", "SentencePiece") => "what the .model file says",
+        ("decoder", "SentencePiece") => "what the library of SentencePiece does to its pieces",
         ("decoder", "CTC") => "repeated tokens are one",
         _ => "",
     };

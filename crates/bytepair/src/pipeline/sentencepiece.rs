@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bpe_core::ReadLimits;
+use serde_json::{Value, json};
 
 use crate::error::LoadError;
 use crate::pipeline::added::AddedTokens;
@@ -22,7 +23,8 @@ impl Pipeline {
     /// Its ids are those of the `sentencepiece` library, which adds neither `<s>` nor `</s>` unless it is
     /// asked to; so is the text that [`Pipeline::decode`] gives. Control pieces are special tokens: text
     /// unless [`Specials`] say otherwise, as in the library, which never finds them. User-defined pieces are
-    /// always found.
+    /// always found. `tokenizer.json` has no words for what is done to a text before and behind the model:
+    /// written as one, the pipeline has a normalizer and a decoder `SentencePiece`, which readers refuse.
     ///
     /// # Errors
     ///
@@ -49,6 +51,7 @@ impl Pipeline {
         // User-defined pieces are looked for as they are, in normalized text.
         let added = AddedTokens::new(added_tokens.clone(), &[])?;
         let output = Output::of_sentencepiece(&model, &added_tokens);
+        let source = source(&model);
         let normalizers = vec![Normalizer::SentencePiece(Arc::new(model.normalizer))];
         let plan = Plan {
             normalizers,
@@ -56,6 +59,7 @@ impl Pipeline {
             alphabet: false,
             stages: Vec::new(),
             blank: None,
+            between_tokens: true,
         };
         let (model, direct) = inner(&model.dictionary, &plan, &added)?;
         let parts = Parts {
@@ -67,7 +71,7 @@ impl Pipeline {
             output,
             model,
             direct,
-            source: Source::default(),
+            source,
         };
         Ok(Self {
             policy: Arc::new(Matching::new(Specials::default(), &parts)?),
@@ -76,7 +80,26 @@ impl Pipeline {
     }
 }
 
+/// The steps by a name that no reader of `tokenizer.json` takes for another.
+fn source(model: &SentencePieceModel) -> Source {
+    Source {
+        normalizer: model.normalizer.to_json(),
+        decoder: json!({"type": "SentencePiece"}),
+        ..Source::default()
+    }
+}
+
 impl SentencePieceNormalizer {
+    fn to_json(&self) -> Value {
+        json!({
+            "type": "SentencePiece",
+            "maps_characters": self.maps_characters(),
+            "add_dummy_prefix": self.add_dummy_prefix,
+            "remove_extra_whitespaces": self.remove_extra_whitespaces,
+            "escape_whitespaces": self.escape_whitespaces,
+        })
+    }
+
     /// `text` as the library gives it to its model.
     pub(crate) fn apply<'t>(&self, text: Normalized<'t>) -> Normalized<'t> {
         if !text.is_tracked() {

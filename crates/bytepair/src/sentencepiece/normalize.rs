@@ -9,11 +9,11 @@ use super::charsmap::CharsMap;
 pub(crate) struct SentencePieceNormalizer {
     pub(super) charsmap: CharsMap,
     /// A blank is set before a text.
-    pub(super) add_dummy_prefix: bool,
+    pub(crate) add_dummy_prefix: bool,
     /// Of blanks in a row one stays, and none at the ends.
-    pub(super) remove_extra_whitespaces: bool,
+    pub(crate) remove_extra_whitespaces: bool,
     /// Blanks are written as U+2581.
-    pub(super) escape_whitespaces: bool,
+    pub(crate) escape_whitespaces: bool,
     /// Pieces that stay as they are, sorted.
     pub(super) kept: Vec<String>,
     /// Bytes of the longest of them.
@@ -88,6 +88,11 @@ impl SentencePieceNormalizer {
             }
         }
         out
+    }
+
+    /// Whether a map of characters comes with the file.
+    pub(crate) fn maps_characters(&self) -> bool {
+        !self.charsmap.is_empty()
     }
 
     /// Whether all that is done is a blank before the text, and another character for blanks.

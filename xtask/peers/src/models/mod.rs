@@ -19,13 +19,13 @@ use crate::{DataFolder, Error};
 use sides::{Ours, Theirs};
 
 /// What `--quick` takes of each corpus.
-const QUICK_BYTES: usize = 40_000;
-const QUICK_RANDOM: usize = 1_500;
+const QUICK_BYTES: usize = 12_000;
+const QUICK_RANDOM: usize = 500;
 const FULL_RANDOM: usize = 50_000;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The first 40 KB of each corpus and 1,500 random texts: some seconds.
+    /// The first 12 KB of each corpus and 500 random texts: some seconds.
     #[arg(long, conflicts_with = "full")]
     quick: bool,
     /// All of each corpus and 50,000 random texts: some tens of minutes.
