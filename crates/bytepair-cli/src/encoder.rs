@@ -53,7 +53,11 @@ impl Encoder {
                 let limits = ReadLimits::default();
                 let bytes = bytepair::read_file(&file, &limits)
                     .map_err(|error| CliError::Vocabulary(error.to_string()))?;
-                let pipeline = Pipeline::from_tokenizer_json(&bytes, &limits)
+                let pipeline = match file.extension().is_some_and(|end| end == "model") {
+                    true => Pipeline::from_sentencepiece_model(&bytes, &limits),
+                    false => Pipeline::from_tokenizer_json(&bytes, &limits),
+                };
+                let pipeline = pipeline
                     .and_then(|pipeline| pipeline.with_specials(specials_of(specials)))
                     .map_err(|error| failed(&error))?;
                 Ok(Self::Pipeline {
@@ -236,7 +240,7 @@ fn pipeline_file(args: &TokenizerArgs) -> Result<Option<PathBuf>, CliError> {
         return Ok(None);
     };
     Ok(match Files::of(path, args.merges.as_ref())? {
-        Files::TokenizerJson(file) => Some(file),
-        Files::Gpt2 { .. } | Files::Tiktoken(_) => None,
+        Files::TokenizerJson(file) | Files::Model(file) => Some(file),
+        Files::Gpt2 { .. } | Files::Tiktoken(_) | Files::Tekken(_) => None,
     })
 }

@@ -118,8 +118,15 @@ fn load(args: &TokenizerArgs) -> Result<Named, Failed> {
 /// What kind of files a path stands for.
 pub(crate) enum Files {
     TokenizerJson(PathBuf),
-    Gpt2 { vocab: PathBuf, merges: PathBuf },
+    Gpt2 {
+        vocab: PathBuf,
+        merges: PathBuf,
+    },
     Tiktoken(PathBuf),
+    /// Mistral's `tekken.json`, by its name.
+    Tekken(PathBuf),
+    /// A `.model` file of SentencePiece.
+    Model(PathBuf),
 }
 
 impl Files {
@@ -147,12 +154,31 @@ impl Files {
                 vocab: path.join("vocab.json"),
                 merges: path.join("merges.txt"),
             },
+            None if path.extension().is_some_and(|end| end == "model") && is_pieces(path) => {
+                Self::Model(path.to_owned())
+            }
+            None if is_tekken(path) => Self::Tekken(path.to_owned()),
             None if path.extension().is_some_and(|end| end == "json") => {
                 Self::TokenizerJson(path.to_owned())
             }
             None => Self::Tiktoken(path.to_owned()),
         })
     }
+}
+
+/// Whether a file begins with a piece of SentencePiece: a field of a message, and the first field of that.
+/// Files of ranks are called `.model` too.
+fn is_pieces(path: &Path) -> bool {
+    let mut start = [0; 3];
+    let file = std::fs::File::open(path);
+    let read = file.and_then(|mut file| std::io::Read::read_exact(&mut file, &mut start));
+    read.is_ok() && start[0] == b'\n' && start[2] == b'\n'
+}
+
+/// Whether a file is named as Mistral names those of its tokenizer: `tekken.json`, `tekken_240911.json`.
+fn is_tekken(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with("tekken") && name.ends_with(".json")
 }
 
 /// The dictionary of a file, whatever pattern and special tokens go with it.
@@ -172,6 +198,14 @@ pub(crate) fn dictionary(path: &Path, merges: Option<&PathBuf>) -> Result<Dictio
         Files::Gpt2 { vocab, merges } => {
             gpt2::read(&read(&vocab)?, &read(&merges)?, &limits).map_err(|error| failed(&error))
         }
+        Files::Tekken(file) => Err(CliError::Vocabulary(format!(
+            "{}: a tekken.json is for other commands: it has ranks, no rules",
+            file.display()
+        ))),
+        Files::Model(file) => Err(CliError::Vocabulary(format!(
+            "{}: a .model file is for other commands: it has scores, no rules",
+            file.display()
+        ))),
         Files::Tiktoken(file) => {
             let vocabulary = tiktoken::read(&read(&file)?, &limits);
             let vocabulary = vocabulary.map_err(|error| failed(&error))?;
@@ -193,6 +227,17 @@ fn load_file(path: &Path, args: &TokenizerArgs) -> Result<Tokenizer, Failed> {
             return Err(CliError::Usage(message.to_owned()).into());
         }
         Files::TokenizerJson(json) => Tokenizer::from_tokenizer_json(&read(&json)?, &limits),
+        Files::Tekken(_) | Files::Model(_) if pattern.is_some() => {
+            let message = "--pattern does not go with a file that says how text is cut";
+            return Err(CliError::Usage(message.to_owned()).into());
+        }
+        Files::Tekken(file) => Tokenizer::from_tekken(&read(&file)?, &limits),
+        Files::Model(_) => {
+            let message =
+                "a .model file of SentencePiece goes with encode, decode, count and inspect";
+            let message = format!("{}: {message}", path.display());
+            return Err(Failed::Unsupported(CliError::Vocabulary(message)));
+        }
         Files::Gpt2 { vocab, merges } => Tokenizer::from_gpt2_files(
             &read(&vocab)?,
             &read(&merges)?,

@@ -1,60 +1,42 @@
 //! `inspect`: what a tokenizer does, in plain words.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bytepair::{Inspection, Pipeline, ReadLimits, Tokenizer, read_file};
 use serde_json::json;
 
 use crate::args::InspectArgs;
 use crate::error::CliError;
+use crate::load::Files;
 use crate::output::{grouped, write_line};
 use crate::pipeline::Session;
 
 pub(crate) fn run(args: &InspectArgs, session: &mut Session<'_>) -> Result<(), CliError> {
-    let path = file(&args.file);
     let limits = ReadLimits::default();
     let failed = |error: bytepair::LoadError| match error.path() {
         Some(_) => CliError::Vocabulary(error.to_string()),
-        None => CliError::Vocabulary(format!("{}: {error}", path.display())),
+        None => CliError::Vocabulary(format!("{}: {error}", args.file.display())),
     };
-    let content = read_file(&path, &limits).map_err(failed)?;
-    let inspection = match kind(&path, &content) {
-        Kind::Model => Pipeline::from_sentencepiece_model(&content, &limits)
+    let read = |path: &Path| read_file(path, &limits).map_err(failed);
+    let inspection = match Files::of(&args.file, None)? {
+        Files::TokenizerJson(path) => Pipeline::from_tokenizer_json(&read(&path)?, &limits)
             .map_err(failed)?
             .inspect(),
-        Kind::Tekken => tekken(&Tokenizer::from_tekken(&content, &limits).map_err(failed)?),
-        Kind::Json => Pipeline::from_tokenizer_json(&content, &limits)
+        Files::Model(path) => Pipeline::from_sentencepiece_model(&read(&path)?, &limits)
             .map_err(failed)?
             .inspect(),
+        Files::Tekken(path) => {
+            tekken(&Tokenizer::from_tekken(&read(&path)?, &limits).map_err(failed)?)
+        }
+        Files::Gpt2 { .. } | Files::Tiktoken(_) => {
+            let message = "a vocabulary alone has no steps: `bytepair dict` tells of its rules";
+            let message = format!("{}: {message}", args.file.display());
+            return Err(CliError::Vocabulary(message));
+        }
     };
     match args.json {
         true => write_line(session.stdout, as_json(&inspection)),
         false => write_line(session.stdout, text(&inspection)),
-    }
-}
-
-/// The file that a path stands for: a folder, for its tokenizer.json.
-fn file(path: &Path) -> PathBuf {
-    match path.is_dir() {
-        true => path.join("tokenizer.json"),
-        false => path.to_owned(),
-    }
-}
-
-enum Kind {
-    Json,
-    Tekken,
-    Model,
-}
-
-/// What kind of file this is: JSON begins with a brace, and Mistral's says its special tokens' number.
-fn kind(path: &Path, content: &[u8]) -> Kind {
-    let is_json = content.trim_ascii_start().starts_with(b"{");
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    match is_json {
-        false => Kind::Model,
-        true if name.contains("tekken") => Kind::Tekken,
-        true => Kind::Json,
     }
 }
 
@@ -189,7 +171,7 @@ mod tests {
     fn a_file_that_is_no_tokenizer_is_an_error_with_its_name() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("tokenizer.model");
-        std::fs::write(&path, [0xFF, 0xFF]).expect("written");
+        std::fs::write(&path, [0x0A, 0x7F, 0x0A]).expect("written");
         let path = path.display().to_string();
         let (_, result) = run_with(&["inspect", &path], b"", 100);
         let error = format!("{:?}", result.expect_err("malformed"));
