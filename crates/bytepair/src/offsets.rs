@@ -34,19 +34,28 @@ impl Encoding {
     }
 
     fn ranges_in(&self, text: &str, units: impl Fn(char) -> usize) -> Vec<Range<usize>> {
-        let mut characters = text.chars();
-        // The character that the walk stands on: its bytes, and its units.
+        // The character that the walk stands on: its bytes, and its units. Ranges of a pipeline may go back
+        // a little, where a normalizer puts marks in another order.
         let (mut byte, mut next_byte, mut unit, mut next_unit) = (0, 0, 0, 0);
         let mut walk_to = |offset: usize| {
+            while offset < byte {
+                let before = text.get(..byte).unwrap_or_default();
+                let Some(character) = before.chars().next_back() else {
+                    break;
+                };
+                (next_byte, next_unit) = (byte, unit);
+                byte -= character.len_utf8();
+                unit -= units(character);
+            }
             while next_byte <= offset {
-                let Some(character) = characters.next() else {
+                let rest = text.get(next_byte..).unwrap_or_default();
+                let Some(character) = rest.chars().next() else {
                     return (next_unit, next_unit);
                 };
                 (byte, unit) = (next_byte, next_unit);
                 next_byte += character.len_utf8();
                 next_unit += units(character);
             }
-            debug_assert!(byte <= offset);
             (unit, next_unit)
         };
         self.byte_ranges

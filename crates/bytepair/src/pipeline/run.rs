@@ -35,10 +35,11 @@ impl Pipeline {
         let start = ids.len();
         let sink = Sink { ids, ranges: None };
         let encoded = self.run(text, sink);
-        if encoded.is_err() {
+        encoded.map_err(|error| {
             ids.truncate(start);
-        }
-        encoded
+            // Places are kept track of only where they are asked for.
+            self.encode_with_offsets(text).err().unwrap_or(error)
+        })
     }
 
     /// The tokens of `text` with the bytes of it that each stands for. O(bytes).
