@@ -12,6 +12,7 @@ use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 
 use crate::Error;
 use crate::peer::quietly;
+use crate::random::Random;
 
 /// What is said of a text, or of a pair.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,6 +134,17 @@ impl Theirs {
             added: added.into_iter().map(|token| token.content).collect(),
             ids,
         })
+    }
+
+    /// A text of some tokens of the vocabulary, so that one of few characters has texts.
+    pub(crate) fn of_tokens(&self, random: &mut Random) -> String {
+        let mut text = String::new();
+        for _ in 0..=random.below(8) {
+            let id = self.ids[random.below(self.ids.len())];
+            let token = self.tokenizer.id_to_token(id).unwrap_or_default();
+            text += &token.replace(['\u{2581}', 'Ġ'], " ").replace("</w>", "");
+        }
+        text
     }
 
     /// With these settings of truncation and padding.
