@@ -54,6 +54,7 @@ impl Plan {
             }
         };
         let (by_hand, rest) = steps.split_at(first);
+        let alphabet = alphabet || by_hand.iter().any(|(_, step)| is_byte_level(step));
         let mut stages = Vec::new();
         for (place, step) in rest {
             if let Some(pattern) = stage(step).flatten() {
