@@ -303,7 +303,6 @@ impl Separated {
 mod tests {
     use bytepair::Tokenizer;
 
-    use super::*;
     use crate::commands::testing::{output, run_with};
 
     fn corpus(name: &str) -> Vec<u8> {
