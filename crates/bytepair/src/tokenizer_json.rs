@@ -122,7 +122,9 @@ fn check_steps(description: &Description, plan: &Plan) -> Result<(), LoadError> 
         return Err(for_pipeline(step.field("type").place(), step.kind()?));
     }
     let steps = &description.pre_tokenizers;
-    if plan.alphabet {
+    let is_byte_level = |step: &PreTokenizer| matches!(step, PreTokenizer::ByteLevel { .. });
+    let mut before_last = steps.iter().rev().skip(1);
+    if before_last.any(|(_, step)| is_byte_level(step)) {
         let last = steps.last().map_or("pre_tokenizer", |(place, _)| place);
         return Err(for_pipeline(last, "a stage after ByteLevel"));
     }
