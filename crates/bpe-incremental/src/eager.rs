@@ -6,7 +6,7 @@ use core::fmt;
 
 use bpe_core::{EncodeError, SpanEncoder, TokenId};
 
-use crate::engine::{EMPTY, LastTokenEngine, Layout, Tables, Value};
+use crate::engine::{EMPTY, LastTokenEngine, Tables, Value};
 use crate::frontier::Frontier;
 use crate::units::Unit;
 
@@ -149,15 +149,16 @@ impl EagerEncoder {
     #[inline]
     fn grow_block(&mut self, bytes: &[u8]) -> (usize, Result<(), EncodeError>) {
         let tables = &*self.engine.tables;
-        let (Layout::Flat(flat), None) = (&tables.layout, &tables.characters) else {
+        if tables.characters.is_some() {
             let mut window = self.frontier.window();
             let grown = bytes.iter().try_for_each(|&byte| {
                 (_, window) = self.grow(byte)?;
                 Ok(())
             });
             return (window, grown);
-        };
-        let grown = flat.extend_values(&mut self.state, bytes, &mut self.entries);
+        }
+        let (state, entries) = (&mut self.state, &mut self.entries);
+        let grown = tables.push_all(state, bytes, entries, |&value| value, |value, _| value);
         let after = self.byte_count();
         let grown = grown.map_err(|offset| tables.error(bytes[offset], after));
         (after - tables.depth(self.state), grown)

@@ -5,8 +5,10 @@ use alloc::vec::Vec;
 
 use bpe_core::{EncodeError, SpanEncoder, TokenId};
 
-use crate::engine::{LastTokenEngine, Layout};
+use crate::engine::{EMPTY, LastTokenEngine, Layout, Tables};
+use crate::flat::Flat;
 use crate::history::History;
+use crate::lanes;
 
 /// A [`SpanEncoder`] over a [`LastTokenEngine`].
 ///
@@ -15,25 +17,31 @@ use crate::history::History;
 /// the engine refuses. After the longest span it allocates nothing. A tokenizer of the facade takes it as
 /// its encoder through `TokenizerBuilder::custom_encoder`.
 ///
-/// A span of bytes is cut into blocks of some 16 KiB at places that no token crosses, so that the
+/// A span of bytes is cut into blocks of up to some 16 KiB at places that no token crosses, so that the
 /// last tokens of a block stay in the nearest cache; where there is no such place a block is longer.
-/// Two blocks are read at a time, since each waits for memory most of the time.
+/// Several blocks are read at a time, since each waits for memory most of the time.
 pub struct IncrementalEncoder {
-    /// For the layout and the dictionaries that have no faster way.
+    /// For dictionaries over characters.
     history: History,
-    /// The values of the prefixes of two blocks.
-    values: [Vec<u32>; 2],
+    /// The values of the prefixes of some blocks.
+    values: [Vec<u32>; LANES],
 }
 
-/// The least length of a block.
+/// Blocks that are read at a time.
+const LANES: usize = 4;
+
+/// The least length of a block, but in spans of fewer than so many blocks,
 const BLOCK: usize = 1 << 14;
+
+/// and the least there.
+const SHORT: usize = 1 << 8;
 
 impl IncrementalEncoder {
     /// An encoder over `engine`. O(1).
     pub fn new(engine: &LastTokenEngine) -> Self {
         Self {
             history: engine.history(),
-            values: [Vec::new(), Vec::new()],
+            values: Default::default(),
         }
     }
 }
@@ -41,30 +49,18 @@ impl IncrementalEncoder {
 impl SpanEncoder for IncrementalEncoder {
     fn encode_span(&mut self, span: &[u8], tokens: &mut Vec<TokenId>) -> Result<(), EncodeError> {
         let tables = &*self.history.engine().tables;
-        let (Layout::Flat(flat), None) = (&tables.layout, &tables.characters) else {
+        if tables.characters.is_some() {
             return encode_by_history(&mut self.history, span, tokens);
-        };
-        let first = tokens.len();
-        let [values, others] = &mut self.values;
-        let mut start = 0;
-        while start < span.len() {
-            let middle = tables.block_end(span, start + BLOCK);
-            let end = match middle < span.len() {
-                true => tables.block_end(span, middle + BLOCK),
-                false => middle,
-            };
-            let blocks = [&span[start..middle], &span[middle..end]];
-            if let Err(offset) = flat.run(blocks, [values, others]) {
-                tokens.truncate(first);
-                let offset = start + offset;
-                return Err(EncodeError::missing_byte(span[offset], offset));
-            }
-            for (block, values) in blocks.iter().zip([&*values, &*others]) {
-                append(tables.ids(), values, block.len(), tokens);
-            }
-            start = end;
         }
-        Ok(())
+        let first = tokens.len();
+        let encoded = match &tables.layout {
+            Layout::Flat(flat) => encode_blocks(flat, tables, span, &mut self.values, tokens),
+            Layout::Wide(_) => encode_at_once(tables, span, &mut self.values[0], tokens),
+        };
+        encoded.map_err(|offset| {
+            tokens.truncate(first);
+            EncodeError::missing_byte(span[offset], offset)
+        })
     }
 
     fn clone_box(&self) -> Box<dyn SpanEncoder> {
@@ -72,15 +68,62 @@ impl SpanEncoder for IncrementalEncoder {
     }
 }
 
-/// Appends the tokens of the prefix of `len` bytes of which `values` has the last tokens.
-fn append(ids: &[TokenId], values: &[u32], mut len: usize, tokens: &mut Vec<TokenId>) {
-    let start = tokens.len();
-    while len > 0 {
-        let value = values[len];
-        tokens.push(ids[(value >> 8) as usize]);
-        len -= value as usize & 0xFF;
+/// In the flat layout, by blocks.
+///
+/// # Errors
+///
+/// The offset of the first byte that no token stands for.
+fn encode_blocks(
+    flat: &Flat,
+    tables: &Tables,
+    span: &[u8],
+    values: &mut [Vec<u32>; LANES],
+    tokens: &mut Vec<TokenId>,
+) -> Result<(), usize> {
+    let (ids, _) = tables.by_number();
+    let mut end = 0;
+    while end < span.len() {
+        let start = end;
+        let least = (span.len() - start).div_ceil(LANES).clamp(SHORT, BLOCK);
+        let blocks = [(); LANES].map(|()| {
+            let start = end;
+            if start < span.len() {
+                end = tables.block_end(span, start + least);
+            }
+            &span[start..end]
+        });
+        lanes::run(flat.view(), blocks, values).map_err(|offset| start + offset)?;
+        let lens = blocks.map(<[u8]>::len);
+        let starts = lanes::gather(values, lens, |value| value as usize & 0xFF);
+        for ((values, start), len) in values.iter().zip(starts).zip(lens) {
+            let values = &values[start..=len];
+            tokens.extend(values.iter().map(|&value| ids[(value >> 8) as usize]));
+        }
     }
-    tokens[start..].reverse();
+    Ok(())
+}
+
+/// In the wide layout.
+///
+/// # Errors
+///
+/// As [`encode_blocks`].
+fn encode_at_once(
+    tables: &Tables,
+    span: &[u8],
+    values: &mut Vec<u32>,
+    tokens: &mut Vec<TokenId>,
+) -> Result<(), usize> {
+    let (ids, lens) = tables.by_number();
+    values.clear();
+    values.push(EMPTY);
+    let mut state = tables.start();
+    tables.push_all(&mut state, span, values, |&value| value, |value, _| value)?;
+    let lane = core::array::from_mut(values);
+    let [start] = lanes::gather(lane, [span.len()], |value| lens[value as usize] as usize);
+    let values = &values[start..];
+    tokens.extend(values.iter().map(|&value| ids[value as usize]));
+    Ok(())
 }
 
 fn encode_by_history(

@@ -11,7 +11,8 @@ use crate::error::{EngineError, Kind};
 use crate::flat::{self, Flat};
 use crate::forest::Forest;
 use crate::history::History;
-use crate::trie::{ROOT, Trie};
+use crate::lanes::{self, NO_VALUE, Step};
+use crate::trie::Trie;
 use crate::units::{Characters, Missing};
 use crate::wide::Wide;
 
@@ -148,16 +149,31 @@ impl LastTokenEngine {
 }
 
 impl Tables {
-    /// The state of the automaton before the first byte.
-    pub(crate) fn start(&self) -> u32 {
-        match &self.layout {
-            Layout::Flat(flat) => flat.start(),
-            Layout::Wide(_) => ROOT,
+    /// The flat layout of a dictionary over bytes: what the fast loops are for.
+    #[inline(always)]
+    pub(crate) fn flat_over_bytes(&self) -> Option<&Flat> {
+        match (&self.layout, &self.characters) {
+            (Layout::Flat(flat), None) => Some(flat),
+            _ => None,
         }
     }
 
-    /// The state and the value after `byte`; no value where no token ends there.
-    /// `history(k)` is the value of the text before the byte without its last k - 1 bytes.
+    /// The id of the token that a value of the flat layout stands for.
+    #[inline(always)]
+    pub(crate) fn flat_id(&self, value: Value) -> TokenId {
+        self.ids.get((value >> 8) as usize).copied().unwrap_or(0)
+    }
+
+    /// The state of the automaton before the first byte.
+    pub(crate) fn start(&self) -> u32 {
+        match &self.layout {
+            Layout::Flat(flat) => flat.view().start(),
+            Layout::Wide(wide) => wide.start(),
+        }
+    }
+
+    /// The state and the value after `byte`; no value where no token ends there. `history` as in
+    /// [`Step::step`].
     #[inline(always)]
     pub(crate) fn push(
         &self,
@@ -165,9 +181,43 @@ impl Tables {
         byte: u8,
         history: impl Fn(usize) -> Value,
     ) -> (u32, Option<Value>) {
+        let (state, value) = match &self.layout {
+            Layout::Flat(flat) => flat.view().step(state, state as u8, byte, history),
+            Layout::Wide(wide) => wide.step(state, 0, byte, history),
+        };
+        (state, (value != NO_VALUE).then_some(value))
+    }
+
+    /// Pushes bytes onto a history: [`lanes::push_all`].
+    ///
+    /// # Errors
+    ///
+    /// The offset of the first byte that no token stands for; what comes before it is there.
+    #[inline]
+    pub(crate) fn push_all<E>(
+        &self,
+        state: &mut u32,
+        bytes: &[u8],
+        history: &mut Vec<E>,
+        value_of: impl Fn(&E) -> Value,
+        entry: impl Fn(Value, u32) -> E,
+    ) -> Result<(), usize> {
         match &self.layout {
-            Layout::Flat(flat) => flat.push(state, byte, history),
-            Layout::Wide(wide) => wide.push(state, byte, history),
+            Layout::Flat(flat) => {
+                let previous = *state as u8;
+                lanes::push_all(
+                    flat.view(),
+                    state,
+                    previous,
+                    bytes,
+                    history,
+                    value_of,
+                    entry,
+                )
+            }
+            Layout::Wide(wide) => {
+                lanes::push_all(&**wide, state, 0, bytes, history, value_of, entry)
+            }
         }
     }
 
@@ -218,9 +268,9 @@ impl Tables {
         self.characters.as_ref().is_some_and(fuses) && value != EMPTY && number > self.count + 256
     }
 
-    /// Ids by number.
-    pub(crate) fn ids(&self) -> &[TokenId] {
-        &self.ids
+    /// Ids and lengths by number.
+    pub(crate) fn by_number(&self) -> (&[TokenId], &[u32]) {
+        (&self.ids, &self.lens)
     }
 
     /// The first place from `place` on that no token of a text over bytes crosses, or the end.

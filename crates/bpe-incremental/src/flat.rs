@@ -13,9 +13,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::hint::select_unpredictable;
 
-use crate::engine::EMPTY;
 use crate::forest::{Forest, NONE};
-use crate::history::Entry;
+use crate::lanes::{NO_VALUE, Step};
 use crate::rows::Rows;
 use crate::search_trees::Trees;
 use crate::trie::{ROOT, Trie};
@@ -63,9 +62,6 @@ const LINKS: usize = 2;
 
 /// Suffix tokens that a token has without a search tree.
 const FEW: usize = 8;
-
-/// Stands for "no token" in a record and for the value of it.
-const NO_VALUE: u32 = u32::MAX;
 
 /// Numbers have 24 bits; a few are left for fallback bytes, the unknown token and the empty prefix.
 const MOST_TOKENS: usize = (1 << 24) - 1024;
@@ -158,25 +154,9 @@ impl Flat {
         Some(flat)
     }
 
-    /// The state of the empty text.
-    pub(crate) fn start(&self) -> u32 {
-        self.start << BASE_SHIFT
-    }
-
-    /// As [`Wide::push`](crate::wide::Wide::push), with values in place of numbers.
+    /// The tables that every byte asks, at hand in the loops.
     #[inline(always)]
-    pub(crate) fn push(
-        &self,
-        state: u32,
-        byte: u8,
-        history: impl Fn(usize) -> u32,
-    ) -> (u32, Option<u32>) {
-        let (state, value) = self.view().step(state, state as u8, byte, history);
-        (state, (value != NO_VALUE).then_some(value))
-    }
-
-    #[inline(always)]
-    fn view(&self) -> View<'_> {
+    pub(crate) fn view(&self) -> View<'_> {
         View {
             rows: &self.rows,
             pairs: &self.pairs,
@@ -185,126 +165,8 @@ impl Flat {
         }
     }
 
-    /// Pushes one byte after the other; `entries` ends with the prefix so far, and gets one for each
-    /// more.
-    ///
-    /// # Errors
-    ///
-    /// The offset of the first byte that no token stands for; the entries before it are there.
-    pub(crate) fn extend(&self, bytes: &[u8], entries: &mut Vec<Entry>) -> Result<(), usize> {
-        let Some(last) = entries.last() else {
-            return Ok(()); // Not reached: there is an entry for the empty prefix.
-        };
-        let mut state = last.state;
-        let entry = |value, state| Entry { value, state };
-        self.push_all(&mut state, bytes, entries, |entry| entry.value, entry)
-    }
-
-    /// As [`Flat::extend`] of values alone; `state` goes on to the last of them.
-    ///
-    /// # Errors
-    ///
-    /// As [`Flat::extend`].
-    pub(crate) fn extend_values(
-        &self,
-        state: &mut u32,
-        bytes: &[u8],
-        values: &mut Vec<u32>,
-    ) -> Result<(), usize> {
-        self.push_all(state, bytes, values, |&value| value, |value, _| value)
-    }
-
-    /// Pushes one byte after the other onto a history of any form.
-    #[inline(always)]
-    fn push_all<E>(
-        &self,
-        state: &mut u32,
-        bytes: &[u8],
-        history: &mut Vec<E>,
-        value_of: impl Fn(&E) -> u32,
-        entry: impl Fn(u32, u32) -> E,
-    ) -> Result<(), usize> {
-        let view = self.view();
-        let (mut now, mut previous) = (*state, *state as u8);
-        history.reserve(bytes.len());
-        for (offset, &byte) in bytes.iter().enumerate() {
-            let so_far = &history[..];
-            let (next, value) = view.step(now, previous, byte, |back| {
-                value_of(&so_far[so_far.len() - back])
-            });
-            if value == NO_VALUE {
-                *state = now;
-                return Err(offset);
-            }
-            (now, previous) = (next, byte);
-            history.push(entry(value, next));
-        }
-        *state = now;
-        Ok(())
-    }
-
-    /// The values of all prefixes of two texts: of a prefix of n bytes in place n, the empty one's
-    /// in place 0. They are read in turn, byte by byte, so that one goes on while the other waits
-    /// for memory.
-    ///
-    /// # Errors
-    ///
-    /// The offset of the first byte that no token stands for, counted over both texts.
-    pub(crate) fn run(&self, texts: [&[u8]; 2], values: [&mut Vec<u32>; 2]) -> Result<(), usize> {
-        let [first, second] = texts;
-        let [mine, other] = values;
-        for (text, values) in [(first, &mut *mine), (second, &mut *other)] {
-            if values.len() <= text.len() {
-                values.resize(text.len() + 1, EMPTY);
-            }
-            values[0] = EMPTY;
-        }
-        // Slices, so that their ends are known in the loops.
-        let mine = &mut mine[..=first.len()];
-        let other = &mut other[..=second.len()];
-        let (mut state, mut other_state) = (self.start(), self.start());
-        let view = self.view();
-        let both = first.len().min(second.len());
-        let (mut previous, mut other_previous) = (state as u8, other_state as u8);
-        for at in 0..both {
-            let (byte, other_byte) = (first[at], second[at]);
-            let value = view.next(&mut state, previous, byte, &mine[..=at]);
-            let other_value =
-                view.next(&mut other_state, other_previous, other_byte, &other[..=at]);
-            (previous, other_previous) = (byte, other_byte);
-            if value == NO_VALUE || other_value == NO_VALUE {
-                return self.first_missing(texts);
-            }
-            mine[at + 1] = value;
-            other[at + 1] = other_value;
-        }
-        for (text, values, mut state) in [(first, mine, state), (second, other, other_state)] {
-            let mut previous = state as u8;
-            for at in both..text.len() {
-                let value = view.next(&mut state, previous, text[at], &values[..=at]);
-                previous = text[at];
-                if value == NO_VALUE {
-                    return self.first_missing(texts);
-                }
-                values[at + 1] = value;
-            }
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn first_missing(&self, texts: [&[u8]; 2]) -> Result<(), usize> {
-        let none = self.records.len() - 1;
-        let is_missing = |byte: &u8| {
-            let entry = self.rows[self.start as usize + usize::from(*byte)];
-            (entry >> 32) as usize & 0xFF_FFFF == none
-        };
-        let place = texts.into_iter().flatten().position(is_missing);
-        place.map_or(Ok(()), Err)
-    }
-
     /// The value of the longest valid token from a link on.
-    #[inline]
+    #[inline(never)]
     fn shorter(&self, mut link: u32, history: impl Fn(usize) -> u32) -> u32 {
         let mut failed = 1;
         loop {
@@ -344,19 +206,20 @@ impl Flat {
     }
 }
 
-/// The tables that every byte asks, at hand in the loops.
+/// See [`Flat::view`].
 #[derive(Clone, Copy)]
-struct View<'f> {
+pub(crate) struct View<'f> {
     rows: &'f [u64],
     pairs: &'f [u64; 1 << 16],
     records: &'f [Record],
     flat: &'f Flat,
 }
 
-impl View<'_> {
-    /// The state and the value after a byte that follows `previous`; `NO_VALUE` where no token ends
-    /// there.
-    ///
+impl Step for View<'_> {
+    fn start(self) -> u32 {
+        self.flat.start << BASE_SHIFT
+    }
+
     /// Whether a row has an entry is hard to foretell in scripts of several bytes a character, so both
     /// entries are read, and neither waits for the other.
     #[inline(always)]
@@ -377,14 +240,6 @@ impl View<'_> {
             false => self.flat.shorter(record.link, history),
         };
         (entry as u32, value)
-    }
-
-    /// The value after a byte, where `values` are those of all prefixes so far.
-    #[inline(always)]
-    fn next(self, state: &mut u32, previous: u8, byte: u8, values: &[u32]) -> u32 {
-        let (next, value) = self.step(*state, previous, byte, |back| values[values.len() - back]);
-        *state = next;
-        value
     }
 }
 

@@ -6,7 +6,8 @@ use core::fmt;
 
 use bpe_core::{EncodeError, TokenId};
 
-use crate::engine::{EMPTY, LastTokenEngine, Layout, Value};
+use crate::engine::{EMPTY, LastTokenEngine, Value};
+use crate::lanes::{NO_VALUE, Step};
 use crate::units::Unit;
 
 /// A token and the bytes it stands for.
@@ -89,6 +90,25 @@ impl History {
     #[inline]
     pub fn push(&mut self, byte: u8) -> Result<TokenId, EncodeError> {
         let tables = &*self.engine.tables;
+        let Some(flat) = tables.flat_over_bytes() else {
+            return self.push_otherwise(byte);
+        };
+        let entries = &self.entries[..];
+        let state = entries[entries.len() - 1].state;
+        let (state, value) = flat.view().step(state, state as u8, byte, |back| {
+            entries[entries.len() - back].value
+        });
+        if value == NO_VALUE {
+            return Err(tables.error(byte, self.len()));
+        }
+        self.entries.push(Entry { value, state });
+        Ok(tables.flat_id(value))
+    }
+
+    /// In the other layout, and over characters.
+    #[inline(never)]
+    fn push_otherwise(&mut self, byte: u8) -> Result<TokenId, EncodeError> {
+        let tables = &*self.engine.tables;
         let entries = &self.entries;
         let state = entries[entries.len() - 1].state;
         let (state, found) = tables.push(state, byte, |back| entries[entries.len() - back].value);
@@ -114,8 +134,11 @@ impl History {
     pub fn extend(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
         let before = self.len();
         let tables = &*self.engine.tables;
-        if let (Layout::Flat(flat), None) = (&tables.layout, &tables.characters) {
-            let Err(offset) = flat.extend(bytes, &mut self.entries) else {
+        if tables.characters.is_none() {
+            let mut state = self.entries[self.entries.len() - 1].state;
+            let entry = |value, state| Entry { value, state };
+            let pushed = tables.push_all(&mut state, bytes, &mut self.entries, |e| e.value, entry);
+            let Err(offset) = pushed else {
                 return Ok(());
             };
             let error = tables.error(bytes[offset], before + offset);

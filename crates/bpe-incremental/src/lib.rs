@@ -155,6 +155,7 @@ mod forest;
 mod frontier;
 mod healing;
 mod history;
+mod lanes;
 mod prefix_tree;
 mod rows;
 mod search_trees;

@@ -12,7 +12,8 @@
 use alloc::vec::Vec;
 
 use crate::forest::{Forest, NONE};
-use crate::trie::Trie;
+use crate::lanes::{NO_VALUE, Step};
+use crate::trie::{ROOT, Trie};
 
 /// Time a byte: amortised O(1) for the trie but for the search among children, and
 /// O(log n * log t) for the last token, n tokens of up to t bytes: a path from a root meets at most
@@ -21,6 +22,8 @@ use crate::trie::Trie;
 /// Memory: 13 bytes a state of the trie (one state a byte of a token at most), and 60 bytes a token.
 pub(crate) struct Wide {
     trie: Trie,
+    /// By rank.
+    tests: Vec<Test>,
     tokens: Vec<Token>,
     /// Ranks along the heavy paths, one path after the other.
     paths: Vec<u32>,
@@ -33,15 +36,28 @@ pub(crate) struct Wide {
 /// So many suffix tokens are tested from the longest on, before the search from the other end.
 const FIRST_TESTS: usize = 4;
 
-/// What is known of a token, by rank.
+/// Whether a token ends the text.
 #[derive(Clone, Copy)]
-struct Token {
+struct Test {
     number: u32,
+    /// Of what the last token of the text before the successor is: its number, less `low`, is below `width`.
     low: u32,
-    high: u32,
-    len: u32,
+    width: u32,
     /// Bytes of the successor.
     successor_len: u32,
+}
+
+impl Test {
+    #[inline(always)]
+    fn holds(&self, history: impl Fn(usize) -> u32) -> bool {
+        history(self.successor_len as usize).wrapping_sub(self.low) < self.width
+    }
+}
+
+/// What else is known of a token, by rank.
+#[derive(Clone, Copy)]
+struct Token {
+    len: u32,
     /// Rank of the atom that the token ends with.
     atom: u32,
     /// The token is a suffix of those that have their first number here in this interval.
@@ -66,11 +82,7 @@ impl Wide {
             .nodes
             .iter()
             .map(|node| Token {
-                number: node.number,
-                low: node.low,
-                high: node.high,
                 len: node.len,
-                successor_len: 0,
                 atom: NONE,
                 suffix_of: 0,
                 suffix_of_end: 1,
@@ -78,17 +90,20 @@ impl Wide {
                 path_end: 0,
             })
             .collect();
-        for rank in 0..tokens.len() {
-            let successor = forest.nodes[rank].successor;
-            let (atom, len) = match successor {
-                NONE => (rank as u32, 1), // Not asked for, but it must be there.
-                _ => {
-                    let successor = tokens[successor as usize];
-                    (successor.atom, successor.len)
-                }
-            };
-            tokens[rank].atom = atom;
-            tokens[rank].successor_len = len;
+        let mut tests = Vec::with_capacity(tokens.len());
+        for (rank, node) in forest.nodes.iter().enumerate() {
+            let successor = tokens.get(node.successor as usize).copied();
+            tokens[rank].atom = successor.map_or(rank as u32, |successor| successor.atom);
+            tests.push(Test {
+                number: node.number,
+                low: node.low,
+                // Atoms are always valid.
+                width: match successor {
+                    Some(_) => node.high.saturating_sub(node.low),
+                    None => u32::MAX,
+                },
+                successor_len: successor.map_or(1, |successor| successor.len),
+            });
         }
         number_suffixes(&mut tokens, &trie);
         let heavy = heavy_children(forest);
@@ -98,6 +113,7 @@ impl Wide {
         trie.shrink();
         Self {
             trie,
+            tests,
             tokens,
             paths,
             starts,
@@ -105,57 +121,43 @@ impl Wide {
         }
     }
 
-    /// The state after `byte`, and the number of the last token; `None` where no token ends here.
-    /// `history(k)` is the number of the last token of the text without its last k bytes.
-    #[inline]
-    pub(crate) fn push(
-        &self,
-        state: u32,
-        byte: u8,
-        history: impl Fn(usize) -> u32,
-    ) -> (u32, Option<u32>) {
-        let node = self.trie.step(state, byte);
-        let found = match self.trie.token(node) {
-            NONE => None,
-            longest => Some(self.last_token(longest, history)),
-        };
-        (self.trie.with_child(node), found)
-    }
-
     /// Length of the longest suffix of the text that more bytes can make a token of.
     pub(crate) fn depth(&self, state: u32) -> usize {
         self.trie.depth(state)
     }
 
-    fn last_token(&self, longest_rank: u32, history: impl Fn(usize) -> u32) -> u32 {
-        let longest = &self.tokens[longest_rank as usize];
-        let before = |len: u32| history(len as usize);
-        let is_valid = |token: &Token| {
-            (token.suffix_of..token.suffix_of_end).contains(&longest.suffix_of)
-                && (token.low..token.high).contains(&before(token.successor_len))
-        };
+    /// Which of the suffix tokens of `longest` ends the text.
+    #[inline]
+    fn last_token(&self, longest: u32, history: impl Fn(usize) -> u32) -> u32 {
         // The longest valid one is looked for. On most texts it is among the first.
-        let mut next = longest_rank;
+        let mut next = longest;
         for _ in 0..FIRST_TESTS {
-            let token = &self.tokens[next as usize];
-            if (token.low..token.high).contains(&before(token.successor_len)) {
-                return token.number;
+            let test = &self.tests[next as usize];
+            if test.holds(&history) {
+                return test.number;
             }
-            next = self.trie.link_of(next);
-            if next == NONE {
-                break; // Not reached: atoms are valid.
-            }
+            next = self.trie.link_of(next); // There is one: atoms are valid.
         }
+        self.search(longest, history)
+    }
+
+    #[inline(never)]
+    fn search(&self, longest: u32, history: impl Fn(usize) -> u32) -> u32 {
+        let longest = &self.tokens[longest as usize];
+        let is_valid = |rank: u32| {
+            let token = &self.tokens[rank as usize];
+            (token.suffix_of..token.suffix_of_end).contains(&longest.suffix_of)
+                && self.tests[rank as usize].holds(&history)
+        };
         let mut valid = longest.atom;
         loop {
             let token = &self.tokens[valid as usize];
             let path = &self.paths[token.place as usize..token.path_end as usize];
-            let reach = last_valid(path.len(), |at| is_valid(&self.tokens[path[at] as usize]));
-            valid = path[reach];
-            let token = &self.tokens[valid as usize];
-            match self.light_child(valid, before(token.len)) {
+            valid = path[last_valid(path.len(), |at| is_valid(path[at]))];
+            let len = self.tokens[valid as usize].len as usize;
+            match self.light_child(valid, history(len)) {
                 Some(child) => valid = child,
-                None => return token.number,
+                None => return self.tests[valid as usize].number,
             }
         }
     }
@@ -173,10 +175,27 @@ impl Wide {
     /// Bytes of memory.
     pub(crate) fn memory(&self) -> usize {
         self.trie.memory()
+            + size_of_val(&self.tests[..])
             + size_of_val(&self.tokens[..])
             + size_of_val(&self.paths[..])
             + size_of_val(&self.starts[..])
             + size_of_val(&self.children[..])
+    }
+}
+
+impl Step for &Wide {
+    fn start(self) -> u32 {
+        ROOT
+    }
+
+    #[inline(always)]
+    fn step(self, state: u32, _: u8, byte: u8, history: impl Fn(usize) -> u32) -> (u32, u32) {
+        let node = self.trie.step(state, byte);
+        let value = match self.trie.token(node) {
+            NONE => NO_VALUE,
+            longest => self.last_token(longest, history),
+        };
+        (self.trie.with_child(node), value)
     }
 }
 
