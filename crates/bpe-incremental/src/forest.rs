@@ -151,7 +151,7 @@ fn number(nodes: &mut [Node], atoms: usize, predecessors: &[u32]) {
 }
 
 /// Whether a token is one atom: a fallback token or the unknown token is not, whatever it spells.
-fn is_one_atom(bytes: &[u8], atoms: Atoms) -> bool {
+pub(crate) fn is_one_atom(bytes: &[u8], atoms: Atoms) -> bool {
     match atoms {
         Atoms::Bytes => bytes.len() == 1,
         Atoms::Characters { .. } => {

@@ -8,6 +8,7 @@ use core::ops::Range;
 use bpe_core::{Atoms, CanonicalForm, EncodeError, TokenId};
 
 use crate::engine::LastTokenEngine;
+use crate::forest::is_one_atom;
 use crate::history::History;
 
 /// Heals prompts: finds the tokens of a prompt that every continuation keeps, and what may follow them.
@@ -18,7 +19,8 @@ use crate::history::History;
 /// allowed, if and only if some continuation says so (docs/theory.md, end of section 4), within one
 /// span, by merges alone.
 ///
-/// Over bytes only.
+/// Over bytes, and over characters with a fallback token for each byte. There a prompt may end inside a
+/// character: its bytes so far are pending, and what comes next may complete it or not.
 #[derive(Clone)]
 pub struct TokenHealer {
     engine: LastTokenEngine,
@@ -27,16 +29,21 @@ pub struct TokenHealer {
 }
 
 impl TokenHealer {
-    /// A healer over `engine`; `None` where its atoms are characters. O(n log n) for n tokens.
+    /// A healer over `engine`; `None` where its atoms are characters and some byte has no fallback token,
+    /// so that the unknown token stands for characters of any bytes. O(n log n) for n tokens.
     pub fn new(engine: &LastTokenEngine) -> Option<Self> {
         let canonical = engine.canonical();
-        if canonical.atoms() != Atoms::Bytes {
+        let vocabulary = canonical.vocabulary();
+        let atoms = canonical.atoms();
+        if atoms != Atoms::Bytes && (0..=255).any(|byte| vocabulary.byte_fallback(byte).is_none()) {
             return None;
         }
-        let vocabulary = canonical.vocabulary();
+        let is_atom = |id: TokenId, bytes: &[u8]| {
+            is_one_atom(bytes, atoms) && vocabulary.id_of(bytes) == Some(id)
+        };
         let mut sorted: Vec<(&[u8], TokenId)> = vocabulary
             .iter()
-            .filter(|(id, bytes)| bytes.len() == 1 || canonical.rule(*id).is_some())
+            .filter(|&(id, bytes)| is_atom(id, bytes) || canonical.rule(id).is_some())
             .map(|(id, bytes)| (bytes, id))
             .collect();
         sorted.sort_unstable();
@@ -80,6 +87,7 @@ impl TokenHealer {
             healer: self,
             tail: prompt[window..].to_vec(),
             window,
+            fallback: Vec::new(),
             can_follow: Vec::new(),
             certain: Vec::new(),
             certain_len: 0,
@@ -103,11 +111,39 @@ impl TokenHealer {
                 end = token.start;
             }
         }
+        let unfinished = &prompt[len - healing.history.unfinished()..];
+        healing.fallback = self.fallback_after(unfinished);
         healing.can_follow.sort_unstable();
         healing.can_follow.dedup();
         healing.certain = healing.history.tokens(certain_len);
         healing.certain_len = certain_len;
         Ok(healing)
+    }
+
+    /// The fallback tokens that can follow a text that ends with these bytes of an unfinished character:
+    /// those of bytes that need not become part of a character that is a token.
+    fn fallback_after(&self, unfinished: &[u8]) -> Vec<TokenId> {
+        let canonical = self.engine.canonical();
+        let vocabulary = canonical.vocabulary();
+        if canonical.atoms() == Atoms::Bytes {
+            return Vec::new();
+        }
+        let mut bytes = unfinished.to_vec();
+        let mut can_follow = |byte: u8| {
+            bytes.push(byte);
+            // A byte that does not go on with the character begins anew.
+            let all = match core::str::from_utf8(&bytes) {
+                Err(error) if error.error_len().is_some() => &bytes[unfinished.len()..],
+                _ => &bytes[..],
+            };
+            let can = core::str::from_utf8(all).is_err() || vocabulary.id_of(all).is_none();
+            bytes.pop();
+            can
+        };
+        (0..=255)
+            .filter(|&byte| can_follow(byte))
+            .filter_map(|byte| vocabulary.byte_fallback(byte))
+            .collect()
     }
 
     /// The tokens that begin with `bytes` and are longer.
@@ -127,6 +163,8 @@ pub struct Healing<'h> {
     /// The prompt from `window` on: no token that goes beyond the prompt begins before.
     tail: Vec<u8>,
     window: usize,
+    /// The fallback tokens that can follow the whole prompt.
+    fallback: Vec<TokenId>,
     /// The tokens inside the pending bytes that some continuation has: start, end, token.
     can_follow: Vec<(usize, usize, TokenId)>,
     certain: Vec<TokenId>,
@@ -161,6 +199,9 @@ impl Healing<'_> {
         let mut tokens: Vec<TokenId> = inside.map(|token| token.2).collect();
         if len >= self.window {
             tokens.extend(self.beyond(len));
+        }
+        if len == self.history.len() {
+            tokens.extend_from_slice(&self.fallback);
         }
         tokens.sort_unstable();
         tokens

@@ -284,6 +284,11 @@ impl History {
         depth
     }
 
+    /// Bytes of the unfinished character at the end; over bytes none.
+    pub(crate) fn unfinished(&self) -> usize {
+        self.unit(self.len()).pending()
+    }
+
     /// Takes bytes away from the end, so that `len` are left; nothing if there are no more.
     ///
     /// Cost: O(1). Below the place of the last fork amortised O(1) a byte, and O(longest token)

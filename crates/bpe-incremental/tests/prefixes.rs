@@ -3,9 +3,9 @@
 mod support;
 
 use bpe_core::reference::Reference;
-use bpe_core::{Dictionary, TokenId};
+use bpe_core::{Algorithm, Atoms, Dictionary, TokenId, Vocabulary};
 use bpe_incremental::{LastTokenEngine, PrefixTree, TokenHealer};
-use support::{Random, canonical, dictionary_of, merge_lists};
+use support::{Merge, Random, canonical, dictionary_of, merge_lists, tokens_of};
 
 fn tokens_of_prefixes(dictionary: &Dictionary, text: &[u8]) -> Vec<Vec<TokenId>> {
     let reference = Reference::new(dictionary);
@@ -141,4 +141,111 @@ fn healing_keeps_exactly_what_all_continuations_share_and_allows_exactly_what_on
             }
         }
     }
+}
+
+/// A list of merges with the letters a and é in place of a and b, and a fallback token for each byte.
+fn over_characters(merges: &[Merge]) -> Dictionary {
+    let letters = |token: &[u8]| -> Vec<u8> {
+        let letters = token
+            .iter()
+            .map(|&letter| if letter == b'a' { "a" } else { "é" });
+        letters.collect::<String>().into_bytes()
+    };
+    let tokens: Vec<Vec<u8>> = tokens_of(merges).iter().map(|t| letters(t)).collect();
+    let id = |token: &[u8]| {
+        let place = tokens.iter().position(|other| *other == letters(token));
+        300 + place.expect("a token") as TokenId
+    };
+    let vocabulary = Vocabulary::with_byte_fallback(
+        (300..).zip(&tokens),
+        (0..=255).map(|byte| (TokenId::from(byte), byte)),
+    );
+    let pairs = merges.iter().map(|(left, right)| (id(left), id(right)));
+    let dictionary = Dictionary::from_merges(vocabulary.expect("valid"), pairs.collect::<Vec<_>>());
+    let atoms = Atoms::Characters {
+        unknown: None,
+        fuse_unknown: false,
+    };
+    dictionary.expect("valid").with_atoms(atoms).expect("valid")
+}
+
+#[test]
+fn healing_over_characters_is_exact_in_the_same_way_and_in_the_midst_of_characters() {
+    // Two letters of the vocabulary, two that are not (with a byte in common with é), and parts.
+    const PARTS: [&[u8]; 7] = [
+        b"a",
+        b"\xC3\xA9",
+        b"\xC3\xA4",
+        b"x",
+        b"\xC3",
+        b"\xA9",
+        b"\xA4",
+    ];
+    let mut continuations: Vec<Vec<u8>> = vec![Vec::new()];
+    let mut last = continuations.clone();
+    // A token of two merges has four letters at most: three beyond the prompt, and one more.
+    for _ in 0..4 {
+        let longer = |text: &Vec<u8>| PARTS.map(|part| [&text[..], part].concat());
+        last = last.iter().flat_map(longer).collect();
+        continuations.extend_from_slice(&last);
+    }
+    let mut random = Random(3);
+    let lists: Vec<_> = (0..=2).flat_map(merge_lists).collect();
+    let mut prompts = 0;
+    for merges in lists.iter().step_by(2) {
+        let dictionary = over_characters(merges);
+        let canonical = canonical(&dictionary);
+        let Ok(engine) = LastTokenEngine::new(&canonical) else {
+            continue;
+        };
+        let healer = TokenHealer::new(&engine).expect("fallback tokens");
+        let mut direct = Algorithm::MergeHeap.encoder(&canonical).expect("any");
+        for parts in 0..6 {
+            prompts += 1;
+            let prompt: Vec<u8> = (0..parts)
+                .flat_map(|_| PARTS[random.below(PARTS.len())])
+                .copied()
+                .collect();
+            let healing = healer.heal(&prompt).expect("complete");
+            let all: Vec<Vec<TokenId>> = continuations
+                .iter()
+                .map(|continuation| {
+                    let mut tokens = Vec::new();
+                    let text = [&prompt[..], continuation].concat();
+                    direct.encode_span(&text, &mut tokens).expect("complete");
+                    tokens
+                })
+                .collect();
+            let mut common = all[0].clone();
+            for tokens in &all {
+                let pairs = common.iter().zip(tokens);
+                let equal = pairs.take_while(|(a, b)| a == b).count();
+                common.truncate(equal);
+            }
+            let context = format!("{prompt:?} {:?}", dictionary.rules());
+            assert_eq!(healing.certain(), common, "{context}");
+            let vocabulary = dictionary.vocabulary();
+            let bytes = vocabulary.decode_bytes(&common).expect("tokens").len();
+            assert_eq!(healing.pending(), bytes..prompt.len(), "{context}");
+            for at in bytes..=prompt.len() {
+                let mut expected = Vec::new();
+                for tokens in &all {
+                    let mut end = 0;
+                    for &token in tokens {
+                        if end == at {
+                            expected.push(token);
+                        }
+                        end += vocabulary.token_bytes(token).expect("a token").len();
+                    }
+                }
+                expected.sort_unstable();
+                expected.dedup();
+                let mut allowed = healing.allowed(at);
+                // The continuations have no other bytes.
+                allowed.retain(|&id| id >= 300 || PARTS.concat().contains(&(id as u8)));
+                assert_eq!(allowed, expected, "{at} {context}");
+            }
+        }
+    }
+    assert!(prompts > 60, "{prompts} prompts");
 }
