@@ -155,12 +155,16 @@ impl ShortLines<'_> {
         same(*first, key) | in_second
     }
 
-    /// Keeps the tokens of `key` in the first way; what was there goes to the second.
+    /// Keeps the tokens of `key` in the first way; what was there goes to the second. A piece that came
+    /// twice in one block is kept once.
     #[inline(always)]
     pub(super) fn keep(&mut self, hash: u64, key: u128, tokens: Tokens) {
         let line = self.line(hash);
         if let Some(line) = self.lines.get_mut(line) {
             let [first, _, of_first, _] = *line;
+            if same(first, key) {
+                return;
+            }
             *line = [words(key), first, tokens, of_first];
         }
     }
