@@ -44,10 +44,9 @@ pub(super) struct Cache {
     /// One line more than there are, so that the first can start at a line of memory.
     short: Vec<[u32; 4]>,
     short_from: usize,
-    short_shift: u32,
     long: Vec<[u32; 4]>,
     long_from: usize,
-    long_shift: u32,
+    long_lines: u64,
     secret: Secret,
 }
 
@@ -55,18 +54,16 @@ impl Cache {
     /// A cache of at most `bytes`, or of four lines where that is less. Memory that is never used
     /// is never touched.
     pub(super) fn new(bytes: usize, secret: Secret) -> Self {
-        // Two thirds for short pieces.
-        let short_bits = (bytes / 3 * 2 / LINE).max(2).ilog2();
-        let long_bits = (bytes / 3 / LINE).max(2).ilog2();
-        let (short, short_from) = lines(1 << short_bits);
-        let (long, long_from) = lines(1 << long_bits);
+        // Three quarters for short pieces.
+        let long_lines = (bytes / 4 / LINE).max(2);
+        let (short, short_from) = lines((bytes / LINE).saturating_sub(long_lines).max(2));
+        let (long, long_from) = lines(long_lines);
         Self {
             short,
             short_from,
-            short_shift: 64 - short_bits,
             long,
             long_from,
-            long_shift: 64 - long_bits,
+            long_lines: long_lines as u64,
             secret,
         }
     }
@@ -75,10 +72,7 @@ impl Cache {
     #[inline(always)]
     pub(super) fn short_lines(&mut self) -> ShortLines<'_> {
         let (lines, _) = self.short[self.short_from..].as_chunks_mut();
-        ShortLines {
-            lines,
-            shift: self.short_shift,
-        }
+        ShortLines { lines }
     }
 
     /// The secret of the hash that finds lines.
@@ -122,19 +116,18 @@ impl Cache {
 
     #[inline(always)]
     fn long_line(&self, hash: u64) -> usize {
-        self.long_from + 4 * hash.wrapping_shr(self.long_shift) as usize
+        self.long_from + 4 * scaled(hash, self.long_lines)
     }
 }
 
 pub(super) struct ShortLines<'c> {
     lines: &'c mut [ShortLine],
-    shift: u32,
 }
 
 impl ShortLines<'_> {
     #[inline(always)]
     fn line(&self, hash: u64) -> usize {
-        hash.wrapping_shr(self.shift) as usize
+        scaled(hash, self.lines.len() as u64)
     }
 
     /// Asks for the line of a key with this hash.
@@ -209,6 +202,12 @@ fn last_bytes(text: &[u8], start: usize) -> u128 {
         *place = byte;
     }
     u128::from_le_bytes(bytes)
+}
+
+/// A number below `count`, at most 2^32, by the highest bits of a hash.
+#[inline(always)]
+fn scaled(hash: u64, count: u64) -> usize {
+    ((hash >> 32) * count >> 32) as usize
 }
 
 /// Empty lines, and where the first one starts: at a line of memory, so that a line is one.
