@@ -52,19 +52,27 @@ impl Tokenizers {
         made
     }
 
-    /// The pipeline of a case's `encoding`, where its file is there and a `tokenizer.json`.
+    /// The pipeline of a case's `encoding`, where its file is there and one that a pipeline reads.
     pub(super) fn pipeline(&mut self, encoding: &str) -> Result<Option<Pipeline>, String> {
         if let Some(known) = self.pipelines.get(encoding) {
             return Ok(known.clone());
         }
-        let file = match (encoding.strip_prefix("file:"), &self.data) {
-            (Some(name), _) if name.ends_with(".json") => Some(case_file(name)?),
-            (None, Some(data)) if encoding != "mistral_v3_spm" => {
-                Some(models::file(encoding, data)?)
+        let limits = ReadLimits::default();
+        let made = match (encoding.strip_prefix("file:"), &self.data) {
+            (Some(name), _) if name.ends_with(".json") => {
+                Some(Pipeline::from_tokenizer_json(&case_file(name)?, &limits))
+            }
+            (None, Some(data)) if encoding == "mistral_v3_spm" => {
+                let path = data.join("tokenizers").join(encoding);
+                let file = crate::data::read(&path.join("tokenizer.model"))?;
+                Some(Pipeline::from_sentencepiece_model(&file, &limits))
+            }
+            (None, Some(data)) => {
+                let file = models::file(encoding, data)?;
+                Some(Pipeline::from_tokenizer_json(&file, &limits))
             }
             _ => None,
         };
-        let made = file.map(|file| Pipeline::from_tokenizer_json(&file, &ReadLimits::default()));
         let made = made
             .transpose()
             .map_err(|error| format!("{encoding}: {error}"))?;
@@ -101,7 +109,7 @@ impl Tokenizers {
             return Err(Missing::Skip("the model is in the data folder".to_owned()));
         };
         if encoding == "mistral_v3_spm" {
-            return Err(Missing::Skip("SentencePiece's file format".to_owned()));
+            return Err(Missing::Skip("a file for a pipeline".to_owned()));
         }
         let file = models::file(encoding, data).map_err(Missing::Fail)?;
         loaded(
