@@ -23,13 +23,14 @@ const FREE: u32 = u32::MAX;
 /// of them before it reads any: [`PairTable::place`], then [`PairTable::get_at`].
 ///
 /// ```
-/// use bpe_core::{CanonicalForm, Dictionary};
+/// use bpe_core::{CanonicalForm, Dictionary, Vocabulary};
 ///
-/// let form = CanonicalForm::new(&Dictionary::from_ranks([(0, "a"), (1, "b"), (2, "ab")])?);
+/// let vocabulary = Vocabulary::new([(0, "a"), (1, "b"), (2, "ab")])?;
+/// let form = CanonicalForm::new(&Dictionary::from_ranks(vocabulary)?);
 /// let table = form.pair_table();
 /// let place = table.place(0, 1).expect("there is a rule");
 /// assert_eq!(table.get_at(place, 0, 1), form.merge(0, 1));
-/// # Ok::<(), bpe_core::DictionaryError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
 pub struct PairTable {

@@ -137,7 +137,7 @@ pub(super) fn check(claims: &mut Claims) {
     );
     claims.check(
         "a corpus cut at every derived cut has the same spans, and cuts are close together in Chinese",
-        |_, corpora| {
+        |settings, corpora| {
             let sequences = sequences();
             let measured = Mutex::new(Vec::new());
             let cases = parallel(sequences.len() * corpora.len(), |job| {
@@ -148,8 +148,11 @@ pub(super) fn check(claims: &mut Claims) {
                     let mean = corpus.text.len() as f64 / (gaps.cuts + 1) as f64;
                     let largest = grouped(gaps.largest as u64);
                     let note = format!("{} {name}: mean {mean:.1}, largest {largest}", corpus.name);
+                    // A quick run takes the beginning of a large corpus; the bound is about the whole.
+                    let is_whole = settings.full || !corpus.name.ends_with(".gz");
+                    let is_bound = is_whole && corpus.name.contains("chinese");
                     ensure(
-                        !corpus.name.contains("chinese") || (mean <= 20.0 && gaps.largest <= 200),
+                        !is_bound || (mean <= 20.0 && gaps.largest <= 200),
                         || format!("{note}, where 20 and 200 are the most"),
                     )?;
                     let mut measured = measured.lock().map_err(text_of)?;

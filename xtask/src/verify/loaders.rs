@@ -176,8 +176,8 @@ fn refused() -> Outcome {
         ("/normalizer", json!(7), vec!["normalizer"]),
         (
             "/pre_tokenizer",
-            json!({"type": "Digits", "individual_digits": true}),
-            vec!["pre_tokenizer", "Digits"],
+            json!({"type": "UnicodeScripts"}),
+            vec!["pre_tokenizer", "UnicodeScripts"],
         ),
         (
             "/pre_tokenizer",
