@@ -34,19 +34,19 @@ impl Tokenizer {
     /// [`Pipeline::from_tokenizer_json`](crate::Pipeline::from_tokenizer_json) takes more.
     pub fn from_tokenizer_json(file: &[u8], limits: &ReadLimits) -> Result<Self, LoadError> {
         let description = Description::read(file, limits)?;
+        let model = match &description.model {
+            Model::Bpe(model) => match model.affix() {
+                Some(field) => return Err(for_pipeline(format!("model.{field}"), field)),
+                None => model,
+            },
+            Model::WordPiece(_) => return Err(for_pipeline("model.type", "WordPiece")),
+        };
         // The lexers of a tokenizer are those of its patterns.
         let plan = Plan {
             between_tokens: false,
             ..Plan::new(&description)?
         };
         check_steps(&description, &plan)?;
-        let model = match &description.model {
-            Model::Bpe(model) if model.has_affixes() => {
-                return Err(for_pipeline("model", "an affix of tokens"));
-            }
-            Model::Bpe(model) => model,
-            Model::WordPiece(_) => return Err(for_pipeline("model.type", "WordPiece")),
-        };
         check_supported(model)?;
         check_added(&model.vocab, &description.added_tokens)?;
         let spelling = Spelling::of(model, &description, &plan);

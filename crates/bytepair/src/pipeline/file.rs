@@ -116,8 +116,15 @@ pub(crate) struct BpeModel {
 impl BpeModel {
     /// Whether characters are spelled by their place in a piece.
     pub(crate) fn has_affixes(&self) -> bool {
+        self.affix().is_some()
+    }
+
+    /// The field that says so.
+    pub(crate) fn affix(&self) -> Option<&'static str> {
         let is_some = |affix: &Option<String>| affix.as_ref().is_some_and(|text| !text.is_empty());
-        is_some(&self.continuing_subword_prefix) || is_some(&self.end_of_word_suffix)
+        let prefix =
+            is_some(&self.continuing_subword_prefix).then_some("continuing_subword_prefix");
+        prefix.or_else(|| is_some(&self.end_of_word_suffix).then_some("end_of_word_suffix"))
     }
 }
 
