@@ -207,7 +207,7 @@ fn last_bytes(text: &[u8], start: usize) -> u128 {
 /// A number below `count`, at most 2^32, by the highest bits of a hash.
 #[inline(always)]
 fn scaled(hash: u64, count: u64) -> usize {
-    ((hash >> 32) * count >> 32) as usize
+    (((hash >> 32) * count) >> 32) as usize
 }
 
 /// Empty lines, and where the first one starts: at a line of memory, so that a line is one.
