@@ -67,7 +67,8 @@ pub(super) fn check(claims: &mut Claims) {
                         0 => engines.check(&start[..1].iter().collect::<String>(), 1)?,
                         _ => 0,
                     };
-                    Ok(alone + engines.check_all_after(&mut text, 2, longest, &cells)?)
+                    let check = &mut |text: &str, length| engines.check(text, length);
+                    Ok(alone + all_after(&mut text, 2, longest, &cells, check)?)
                 })?;
                 notes.push(format!("{family:?} {} cells, k {longest}", cells.len()));
                 cases += found;
@@ -286,25 +287,6 @@ impl Comparison {
         Ok(cases)
     }
 
-    /// Checks `text`, of `length` cells, and what begins with it, up to `longest` cells.
-    fn check_all_after(
-        &mut self,
-        text: &mut String,
-        length: usize,
-        longest: usize,
-        cells: &[char],
-    ) -> Result<u64, String> {
-        let mut cases = self.check(text, length)?;
-        if length < longest {
-            for cell in cells {
-                text.push(*cell);
-                cases += self.check_all_after(text, length + 1, longest, cells)?;
-                text.pop();
-            }
-        }
-        Ok(cases)
-    }
-
     /// Checks `text`, of `length` cells, in all places, and what begins with it, up to so many
     /// cells behind runs and elsewhere.
     fn check_places(
@@ -344,6 +326,26 @@ impl Comparison {
         }
         Ok(cases)
     }
+}
+
+/// Checks `text`, of `length` cells, and what begins with it, up to `longest` cells; returns the number of
+/// cases.
+pub(super) fn all_after(
+    text: &mut String,
+    length: usize,
+    longest: usize,
+    cells: &[char],
+    check: &mut dyn FnMut(&str, usize) -> Result<u64, String>,
+) -> Result<u64, String> {
+    let mut cases = check(text, length)?;
+    if length < longest {
+        for cell in cells {
+            text.push(*cell);
+            cases += all_after(text, length + 1, longest, cells, check)?;
+            text.pop();
+        }
+    }
+    Ok(cases)
 }
 
 /// A run of the character that fills so many bytes, behind digits where it does not come out even.

@@ -5,7 +5,7 @@ use bpe_lexers::{
     Engine, Family, FastLexer, InstructionSet, Label, Lexer, Pattern, Spanner, SpecialMatcher,
 };
 
-use super::fast_lexers::{cells, random_text, run_of};
+use super::fast_lexers::{all_after, cells, random_text, run_of};
 use super::support::{Random, difference, parallel, text_of};
 use super::{Checked, Claims};
 
@@ -51,7 +51,9 @@ pub(super) fn check(claims: &mut Claims) {
                 let cells = cells(stages.1)?;
                 cases += parallel(cells.len(), |job| {
                     let mut text = cells[job].to_string();
-                    Comparison::new(stages.0)?.check_all_after(&mut text, 1, longest, &cells)
+                    let mut comparison = Comparison::new(stages.0)?;
+                    let check = &mut |text: &str, _| comparison.check(text, true);
+                    all_after(&mut text, 1, longest, &cells, check)
                 })?;
                 notes.push(format!("{:?} {} cells, k {longest}", stages.0, cells.len()));
             }
@@ -178,24 +180,6 @@ impl Comparison {
             compare(set, found)?;
         }
         Ok(sets.len() as u64 + u64::from(with_reference))
-    }
-
-    fn check_all_after(
-        &mut self,
-        text: &mut String,
-        length: usize,
-        longest: usize,
-        cells: &[char],
-    ) -> Result<u64, String> {
-        let mut cases = self.check(text, true)?;
-        if length < longest {
-            for cell in cells {
-                text.push(*cell);
-                cases += self.check_all_after(text, length + 1, longest, cells)?;
-                text.pop();
-            }
-        }
-        Ok(cases)
     }
 
     /// Checks `text`, of `length` cells, on the first and last bytes of a block, behind runs and words, and

@@ -30,6 +30,7 @@ const OVERFLOW: u32 = 15;
 
 /// The work of one thread on one block, and what it remembers from block to block.
 pub(super) struct Block {
+    secret: Secret,
     cache: Cache,
     keys: [u128; BLOCK],
     hashes: [u64; BLOCK],
@@ -46,9 +47,10 @@ pub(super) struct Block {
 }
 
 impl Block {
-    pub(super) fn new(cache_bytes: usize, secret: Secret) -> Self {
+    pub(super) fn new(cache_bytes: usize) -> Self {
         Self {
-            cache: Cache::new(cache_bytes, secret),
+            secret: Secret::get(),
+            cache: Cache::new(cache_bytes),
             keys: [0; BLOCK],
             hashes: [0; BLOCK],
             tokens: [[0; 4]; BLOCK],
@@ -64,7 +66,7 @@ impl Block {
     /// Fills in `keys` and `hashes`, and asks for the lines.
     #[inline(always)]
     pub(super) fn find_keys(&mut self, text: &[u8], start: usize, ends: &[usize]) {
-        let secret = self.cache.secret();
+        let secret = self.secret;
         let lines = self.cache.short_lines();
         let mut start = start;
         for ((&end, key), hash) in ends.iter().zip(&mut self.keys).zip(&mut self.hashes) {
@@ -101,7 +103,7 @@ impl Block {
         missed: usize,
     ) -> Result<(), (usize, EncodeError)> {
         self.overflow.clear();
-        let secret = self.cache.secret();
+        let secret = self.secret;
         let range = |piece: usize| {
             let start = match piece.checked_sub(1) {
                 Some(before) => ends.get(before).copied().unwrap_or(first),

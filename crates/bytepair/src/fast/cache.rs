@@ -47,13 +47,12 @@ pub(super) struct Cache {
     long: Vec<[u32; 4]>,
     long_from: usize,
     long_lines: u64,
-    secret: Secret,
 }
 
 impl Cache {
     /// A cache of at most `bytes`, or of four lines where that is less. Memory that is never used
     /// is never touched.
-    pub(super) fn new(bytes: usize, secret: Secret) -> Self {
+    pub(super) fn new(bytes: usize) -> Self {
         // Three quarters for short pieces.
         let long_lines = (bytes / 4 / LINE).max(2);
         let (short, short_from) = lines((bytes / LINE).saturating_sub(long_lines).max(2));
@@ -64,7 +63,6 @@ impl Cache {
             long,
             long_from,
             long_lines: long_lines as u64,
-            secret,
         }
     }
 
@@ -73,11 +71,6 @@ impl Cache {
     pub(super) fn short_lines(&mut self) -> ShortLines<'_> {
         let (lines, _) = self.short[self.short_from..].as_chunks_mut();
         ShortLines { lines }
-    }
-
-    /// The secret of the hash that finds lines.
-    pub(super) fn secret(&self) -> Secret {
-        self.secret
     }
 
     /// Asks for the line of a long key with this hash.

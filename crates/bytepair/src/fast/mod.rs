@@ -49,7 +49,6 @@ struct Tables {
     whole: Arc<WholePieces>,
     canonical: Arc<CanonicalForm>,
     seed: Seed,
-    secret: Secret,
     /// Where merging may start from characters, or at least goes in arrays.
     characters: Option<Characters>,
     ascii: Option<Ascii>,
@@ -66,15 +65,13 @@ impl FastEncoder {
         let vocabulary = whole.vocabulary();
         let most = vocabulary.max_id().unwrap_or(0);
         let is_dense = most as usize / 4 <= vocabulary.len();
-        let secret = Secret::get();
         let characters = Characters::new(canonical);
         let bytes = characters.as_ref().map(|characters| characters.bytes);
         (most < ID_BITS && is_dense).then(|| Self {
             tables: Arc::new(Tables {
                 whole: Arc::clone(whole),
                 canonical: Arc::clone(canonical),
-                seed: Seed::new(whole, secret),
-                secret,
+                seed: Seed::new(whole, Secret::get()),
                 characters,
                 ascii: bytes.map(|bytes| Ascii::new(canonical.pair_table(), &bytes)),
             }),
@@ -130,7 +127,7 @@ impl FastEncoder {
         let mut block = self
             .block
             .take()
-            .unwrap_or_else(|| Box::new(Block::new(self.cache_bytes, self.tables.secret)));
+            .unwrap_or_else(|| Box::new(Block::new(self.cache_bytes)));
         let mut start = pieces.start;
         let mut done = 0;
         let mut result = Ok(());

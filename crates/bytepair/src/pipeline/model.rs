@@ -39,6 +39,19 @@ impl Sink<'_> {
             ranges.push(range);
         }
     }
+
+    /// The number of ranges so far.
+    fn ranges(&self) -> usize {
+        self.ranges.as_ref().map_or(0, |ranges| ranges.len())
+    }
+
+    /// Makes what `original` says of the ranges from number `first` on.
+    fn map_ranges(&mut self, first: usize, original: impl Fn(&Range<usize>) -> Range<usize>) {
+        let ranges = self.ranges.iter_mut().flat_map(|ranges| ranges.iter_mut());
+        for range in ranges.skip(first) {
+            *range = original(range);
+        }
+    }
 }
 
 /// A model that one thread is working with.
@@ -164,9 +177,9 @@ fn encode_text(
     tokenizer
         .encode_ranges_with(engines, part, sink.ids, ranges)
         .map_err(|error| placed(error.moved_by(start), text))?;
-    for range in ranges.iter_mut().skip(first) {
-        *range = text.original(&(range.start + start..range.end + start));
-    }
+    sink.map_ranges(first, |range| {
+        text.original(&(range.start + start..range.end + start))
+    });
     Ok(())
 }
 
@@ -186,18 +199,12 @@ fn encode_runs(
         ends.clear();
         ends.extend(run.iter().map(|range| range.end));
         let bytes = text.text().as_bytes();
-        let first = sink.ranges.as_ref().map_or(0, |ranges| ranges.len());
+        let first = sink.ranges();
         let ranges = sink.ranges.as_deref_mut();
         tokenizer
             .encode_pieces(engines, bytes, start, &ends, sink.ids, ranges)
             .map_err(|error| placed(error, text))?;
-        for range in sink
-            .ranges
-            .iter_mut()
-            .flat_map(|ranges| ranges.iter_mut().skip(first))
-        {
-            *range = text.original(range);
-        }
+        sink.map_ranges(first, |range| text.original(range));
     }
     Ok(())
 }
@@ -249,7 +256,7 @@ fn encode_alphabet(
         places.clear();
         places.extend(piece.char_indices().map(|(index, _)| range.start + index));
         places.push(range.end);
-        let first = sink.ranges.as_ref().map_or(0, |ranges| ranges.len());
+        let first = sink.ranges();
         let ranges = sink.ranges.as_deref_mut();
         let place = |byte: usize| places.get(byte).copied().unwrap_or(range.end);
         tokenizer
@@ -258,13 +265,9 @@ fn encode_alphabet(
                 let start = place(error.byte_offset());
                 error.placed(text.original(&(start..start + 1)).start)
             })?;
-        for range in sink
-            .ranges
-            .iter_mut()
-            .flat_map(|ranges| ranges.iter_mut().skip(first))
-        {
-            *range = text.original(&(place(range.start)..place(range.end)));
-        }
+        sink.map_ranges(first, |range| {
+            text.original(&(place(range.start)..place(range.end)))
+        });
     }
     Ok(())
 }
