@@ -139,7 +139,7 @@ pub(crate) struct EncodeArgs {
     #[command(flatten)]
     pub(crate) specials: SpecialArgs,
 
-    /// Add the tokens that a tokenizer.json sets around each text, as <s> before it
+    /// Add the tokens that a tokenizer.json sets around each text, as `<s>` before it
     #[arg(long)]
     pub(crate) add_special: bool,
 
@@ -196,7 +196,7 @@ pub(crate) struct CountArgs {
     #[command(flatten)]
     pub(crate) specials: SpecialArgs,
 
-    /// Add the tokens that a tokenizer.json sets around each text, as <s> before it
+    /// Add the tokens that a tokenizer.json sets around each text, as `<s>` before it
     #[arg(long)]
     pub(crate) add_special: bool,
 
