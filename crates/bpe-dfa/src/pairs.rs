@@ -48,6 +48,9 @@ pub struct PairRelation {
     empty_row: Option<u32>,
 }
 
+/// Pairs that are looked at together.
+const TOGETHER: usize = 64;
+
 /// A token as the relation sees it: 8 bytes.
 #[derive(Clone, Copy)]
 struct Token {
@@ -111,6 +114,54 @@ impl PairRelation {
     pub fn is_valid(&self, left: TokenId, right: TokenId) -> bool {
         let (left, right) = (self.tokens.get(left), self.tokens.get(right));
         left.row != NONE && right.number != NONE && !self.rows.forbids(left.row, right.number)
+    }
+
+    /// Whether each of these tokens, given by their indexes, and the one behind it are a valid pair. As
+    /// [`PairRelation::is_valid`] for each, but what many wait for is read together. False where an
+    /// index has no token behind it.
+    ///
+    /// ```
+    /// use bpe_core::{CanonicalForm, Dictionary, Vocabulary};
+    /// use bpe_dfa::PairRelation;
+    ///
+    /// let vocabulary = Vocabulary::new([(0, "a"), (1, "b"), (2, "ab")])?;
+    /// let dictionary = Dictionary::from_merges(vocabulary, [(0, 1)])?;
+    /// let pairs = PairRelation::new(&CanonicalForm::new(&dictionary))?;
+    /// let ids = [2, 0, 1, 1];
+    /// assert!(pairs.are_valid(&ids, &[0, 2]));
+    /// assert!(!pairs.are_valid(&ids, &[0, 1])); // a|b
+    /// assert!(!pairs.are_valid(&ids, &[3]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn are_valid(&self, ids: &[TokenId], lefts: &[u32]) -> bool {
+        let mut pairs = [(NONE, NONE); TOGETHER];
+        let mut open = [(NONE, NONE); TOGETHER];
+        for lefts in lefts.chunks(TOGETHER) {
+            let mut known = true;
+            for (&left, pair) in lefts.iter().zip(&mut pairs) {
+                let at = left as usize;
+                let (Some(&left), Some(&right)) = (ids.get(at), ids.get(at + 1)) else {
+                    return false;
+                };
+                *pair = (self.tokens.get(left).row, self.tokens.get(right).number);
+                known &= pair.0 != NONE && pair.1 != NONE;
+            }
+            if !known {
+                return false;
+            }
+            // Of most pairs the row has nothing in the block of the right token.
+            let mut count = 0;
+            for &(row, number) in pairs.iter().take(lefts.len()) {
+                if let Some(place) = open.get_mut(count) {
+                    *place = (row, number);
+                }
+                count += usize::from(self.rows.may_forbid(row, number));
+            }
+            if self.rows.forbid_any(open.get(..count).unwrap_or_default()) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Whether the token takes part in merges and is what its own bytes are tokenized to. O(1).

@@ -182,20 +182,48 @@ impl Rows {
         self.rows[row as usize].forbidden
     }
 
+    /// Whether a row forbids anything in the block of this predecessor number.
+    #[inline]
+    pub(crate) fn may_forbid(&self, row: u32, number: u32) -> bool {
+        let block = number >> self.shift;
+        self.rows[row as usize].mask >> block & 1 != 0
+    }
+
     /// Whether a row forbids the token with this predecessor number.
     #[inline]
     pub(crate) fn forbids(&self, row: u32, number: u32) -> bool {
         let row = self.rows[row as usize];
         let block = number >> self.shift;
-        let bit = 1_u64 << block;
-        if row.mask & bit == 0 {
-            return false;
-        }
-        let index = row.first + (row.mask & (bit - 1)).count_ones();
+        row.mask >> block & 1 != 0 && self.is_within(self.block(row, block), number)
+    }
+
+    /// Whether one of these rows forbids its number; each must [perhaps](Rows::may_forbid) do so. What
+    /// all have to wait for is read together.
+    pub(crate) fn forbid_any(&self, pairs: &[(u32, u32)]) -> bool {
+        const TOGETHER: usize = 16;
+        let mut blocks: [Range<usize>; TOGETHER] = core::array::from_fn(|_| 0..0);
+        pairs.chunks(TOGETHER).any(|pairs| {
+            for (&(row, number), block) in pairs.iter().zip(&mut blocks) {
+                *block = self.block(self.rows[row as usize], number >> self.shift);
+            }
+            let mut pairs = pairs.iter().zip(&blocks);
+            pairs.any(|(&(_, number), block)| self.is_within(block.clone(), number))
+        })
+    }
+
+    /// Where the intervals of a block of a row are that has some.
+    #[inline]
+    fn block(&self, row: Row, block: u32) -> Range<usize> {
+        let index = row.first + (row.mask & ((1 << block) - 1)).count_ones();
         let start = self.starts[index as usize] as usize;
-        let end = self.starts[index as usize + 1] as usize;
+        start..self.starts[index as usize + 1] as usize
+    }
+
+    /// Whether a number is in one of these intervals, which are those of its block.
+    #[inline]
+    fn is_within(&self, spans: Range<usize>, number: u32) -> bool {
         let within = (number & ((1 << self.shift) - 1)) as u16;
-        let mut spans = &self.spans[start..end];
+        let mut spans = &self.spans[spans];
         while spans.len() > 8 {
             let middle = spans.len() / 2;
             spans = match spans[middle].0 <= within {

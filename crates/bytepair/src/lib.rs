@@ -51,6 +51,8 @@ mod fast;
 mod files;
 mod offsets;
 mod parallel;
+#[cfg(feature = "dfa")]
+mod piece_check;
 mod pieces;
 #[cfg(feature = "tokenizer-json")]
 mod pipeline;

@@ -2,20 +2,18 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use bpe_core::{CanonicalForm, DecodeError, TokenId};
+use bpe_core::{DecodeError, TokenId};
 use bpe_dfa::{Mismatch, PairRelation, Reason, Repair};
-use bpe_lexers::{Spanner, SpecialMatcher};
 
 use crate::error::EncodeError;
-use crate::pieces::WholePieces;
+use crate::piece_check::PieceCheck;
 use crate::stream::{StreamError, TokenStream};
 use crate::tokenizer::Tokenizer;
 
-/// Ids that are decoded and looked at together.
-const BLOCK: usize = 4096;
+/// Ids that are given to the stream together, and among which a cut is looked for that ends it.
+const BLOCK: usize = 256;
 
 impl Tokenizer {
     /// A validator for tokens that come in pieces: do they equal the tokens of their text, and if not,
@@ -148,11 +146,13 @@ impl TokenValidator {
     /// As [`TokenStream::push`]: the text has no tokens, by a special token that is forbidden or a byte
     /// that no token stands for, or cannot be streamed within its limit.
     pub fn push(&mut self, ids: &[TokenId]) -> Result<Option<&Mismatch>, StreamError> {
-        for block in ids.chunks(BLOCK) {
-            if self.found.is_some() {
-                break;
-            }
-            self.block(block)?;
+        let mut ids = ids;
+        while !ids.is_empty() && self.found.is_none() {
+            let done = match self.check_block(ids) {
+                0 => self.stream_block(ids)?,
+                done => done,
+            };
+            ids = ids.get(done..).unwrap_or_default();
         }
         Ok(self.found.as_ref())
     }
@@ -193,24 +193,41 @@ impl TokenValidator {
         Ok(())
     }
 
-    fn block(&mut self, ids: &[TokenId]) -> Result<(), StreamError> {
+    /// Checks some of the first ids without the stream, where it has no text: up to the last cut of a
+    /// block. Returns how many were right, or 0 if the stream has to look at them.
+    fn check_block(&mut self, ids: &[TokenId]) -> usize {
+        let (false, Some(check)) = (self.is_open, &mut self.check) else {
+            return 0;
+        };
+        let count = check.decode(ids);
+        let text = check.text();
+        let plain = self.stream.plain(text);
+        let cut = self.stream.last_cut(text.get(..plain).unwrap_or_default());
+        let checked = cut.and_then(|cut| check.check(ids.get(..count)?, cut));
+        let count = checked.unwrap_or(0);
+        self.index += count;
+        if let Some(&last) = ids.get(..count).and_then(<[_]>::last) {
+            self.previous = Some(last);
+        }
+        count
+    }
+
+    /// Gives the first ids to the stream: a block, or up to the first cut where one is. Returns how many.
+    fn stream_block(&mut self, ids: &[TokenId]) -> Result<usize, StreamError> {
+        let ids = ids.get(..BLOCK).unwrap_or(ids);
+        if let Some(done) = self.close(ids)? {
+            return Ok(done);
+        }
         let mut text = std::mem::take(&mut self.text);
         text.clear();
         let tokenizer = self.stream.tokenizer();
-        let mut known = ids.len();
-        for (index, &id) in ids.iter().enumerate() {
-            match tokenizer.token_bytes(id) {
-                Some(bytes) => text.extend_from_slice(bytes),
-                None => {
-                    known = index;
-                    break;
-                }
-            }
-        }
-        let checked = self.known(&ids[..known], &text);
+        let bytes = ids.iter().map_while(|&id| tokenizer.token_bytes(id));
+        let known = bytes.map(|bytes| text.extend_from_slice(bytes)).count();
+        let (now, rest) = ids.split_at(known);
+        let compared = self.compare(now, &text);
         self.text = text;
-        checked?;
-        if known < ids.len() && self.found.is_none() {
+        compared?;
+        if !rest.is_empty() && self.found.is_none() {
             self.finish_stream()?;
             let index = self.index;
             self.found.get_or_insert(Mismatch {
@@ -219,44 +236,30 @@ impl TokenValidator {
                 reason: Reason::UnknownId { index },
             });
         }
-        Ok(())
+        Ok(ids.len())
     }
 
-    /// Takes ids and their text.
-    fn known(&mut self, ids: &[TokenId], text: &[u8]) -> Result<(), StreamError> {
-        let (mut ids, mut text) = (ids, text);
-        let plain = self.stream.plain(text);
-        if self.is_open {
-            // The stream has text: on to the first cut.
-            let first = self.stream.first_cut(&text[..plain]);
-            let split =
-                first.and_then(|cut| Some((cut, self.check.as_ref()?.tokens_to(ids, cut)?)));
-            let Some((cut, count)) = split else {
-                return self.compare(ids, text);
-            };
-            self.compare(&ids[..count], &text[..cut])?;
-            self.finish_stream()?;
-            if self.found.is_some() {
-                return Ok(());
-            }
-            (ids, text) = (&ids[count..], &text[cut..]);
-            return self.fresh(ids, text, plain - cut);
-        }
-        self.fresh(ids, text, plain)
-    }
-
-    /// Takes ids and their text, which begins at a cut; the first `plain` bytes are no part of a special
-    /// token.
-    fn fresh(&mut self, ids: &[TokenId], text: &[u8], plain: usize) -> Result<(), StreamError> {
-        let last = self.stream.last_cut(&text[..plain]);
-        if let (Some(cut), Some(check)) = (last, &mut self.check)
-            && let Some(count) = check.check(ids, &text[..cut])
-        {
-            self.index += count;
-            self.previous = ids[..count].last().copied().or(self.previous);
-            return self.compare(&ids[count..], &text[cut..]);
-        }
-        self.compare(ids, text)
+    /// Where the stream has text, gives it what stands before the first cut in that of `ids`, and ends it
+    /// there. Returns how many ids it was; `None` where there is no such cut.
+    fn close(&mut self, ids: &[TokenId]) -> Result<Option<usize>, StreamError> {
+        let (true, Some(check)) = (self.is_open, &mut self.check) else {
+            return Ok(None);
+        };
+        check.decode(ids.get(..BLOCK).unwrap_or(ids));
+        let plain = self.stream.plain(check.text());
+        let plain = check.text().get(..plain).unwrap_or_default();
+        let first = self.stream.first_cut(plain);
+        let Some((cut, count)) = first.and_then(|cut| Some((cut, check.tokens_to(cut)?))) else {
+            return Ok(None);
+        };
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        text.extend_from_slice(plain.get(..cut).unwrap_or_default());
+        let compared = self.compare(ids.get(..count).unwrap_or_default(), &text);
+        self.text = text;
+        compared?;
+        self.finish_stream()?;
+        Ok(Some(count))
     }
 
     /// Gives text to the stream, and compares what it releases.
@@ -339,131 +342,6 @@ impl fmt::Debug for TokenValidator {
     }
 }
 
-/// Checks tokens piece by piece, without merging.
-struct PieceCheck {
-    canonical: Arc<CanonicalForm>,
-    pairs: Arc<PairRelation>,
-    spanner: Spanner,
-    none: SpecialMatcher,
-    /// Of each id its length, and whether it may be in a piece.
-    lengths: Vec<u32>,
-    /// Some tokens are made by whole-piece look-up alone.
-    has_unreachable: bool,
-    /// Longest token that is.
-    longest_unreachable: usize,
-}
-
-/// The token is what its bytes are tokenized to, so it may stand beside others.
-const MERGED: u32 = 1 << 31;
-
-/// The token may be a whole piece.
-const WHOLE: u32 = 1 << 30;
-
-const LENGTH: u32 = WHOLE - 1;
-
-impl PieceCheck {
-    /// None where ids are too far apart for a table.
-    fn new(tokenizer: &Tokenizer, pairs: &Arc<PairRelation>) -> Option<Self> {
-        let canonical = Arc::clone(&tokenizer.inner.canonical);
-        if canonical.atoms() != bpe_core::Atoms::Bytes {
-            return None;
-        }
-        let vocabulary = canonical.vocabulary();
-        let largest = vocabulary.max_id()? as usize;
-        if largest > 4 * vocabulary.len() + (1 << 16) {
-            return None;
-        }
-        // Without patterns the piece is the whole text, of which a part is looked at here.
-        let looks_up = WholePieces::are_all(&canonical) && !tokenizer.inner.patterns.is_empty();
-        let mut lengths = vec![0; largest + 1];
-        let mut longest_unreachable = 0;
-        for (id, bytes) in vocabulary.iter() {
-            let is_merged = pairs.is_canonical(id);
-            let mut entry = bytes.len() as u32 & LENGTH;
-            if is_merged {
-                entry |= MERGED | WHOLE;
-            } else if looks_up {
-                entry |= WHOLE;
-                longest_unreachable = longest_unreachable.max(bytes.len());
-            }
-            lengths[id as usize] = entry;
-        }
-        Some(Self {
-            has_unreachable: longest_unreachable > 0,
-            longest_unreachable,
-            pairs: Arc::clone(pairs),
-            spanner: tokenizer.inner.pool.prototype().spanner.clone(),
-            none: SpecialMatcher::none(),
-            lengths,
-            canonical,
-        })
-    }
-
-    /// How many of `ids` make up the first `bytes` bytes of their text; `None` where a token stands
-    /// across, or is none that this checks.
-    fn tokens_to(&self, ids: &[TokenId], bytes: usize) -> Option<usize> {
-        let mut at = 0;
-        let mut count = 0;
-        while at < bytes {
-            let entry = *self.lengths.get(*ids.get(count)? as usize)?;
-            if entry & LENGTH == 0 {
-                return None;
-            }
-            at += (entry & LENGTH) as usize;
-            count += 1;
-        }
-        (at == bytes).then_some(count)
-    }
-
-    /// How many of `ids` are exactly the tokens of `text`, which stands between two cuts; `None` where
-    /// they are not.
-    fn check(&mut self, ids: &[TokenId], text: &[u8]) -> Option<usize> {
-        let (lengths, pairs) = (&self.lengths[..], &*self.pairs);
-        let entry_of = |id: TokenId| lengths.get(id as usize).copied().unwrap_or(0);
-        let mut tokens = ids.iter();
-        let mut at = 0;
-        let flow = self.spanner.for_each_span(text, &self.none, |span| {
-            let Some(&first) = tokens.next() else {
-                return ControlFlow::Break(());
-            };
-            let entry = entry_of(first);
-            at += (entry & LENGTH) as usize;
-            if at == span.end && entry & WHOLE != 0 {
-                return ControlFlow::Continue(());
-            }
-            if entry & MERGED == 0 {
-                return ControlFlow::Break(());
-            }
-            let mut left = first;
-            while at < span.end {
-                let Some(&right) = tokens.next() else {
-                    return ControlFlow::Break(());
-                };
-                at += (entry_of(right) & LENGTH) as usize;
-                if !pairs.is_valid(left, right) {
-                    return ControlFlow::Break(());
-                }
-                left = right;
-            }
-            if at > span.end {
-                return ControlFlow::Break(());
-            }
-            if self.has_unreachable && span.range().len() <= self.longest_unreachable {
-                // Merging does not give it, but the whole piece is a token.
-                let piece = self.canonical.vocabulary().id_of(&text[span.range()]);
-                if piece.is_some() {
-                    return ControlFlow::Break(());
-                }
-            }
-            ControlFlow::Continue(())
-        });
-        match flow {
-            Ok(ControlFlow::Continue(())) => Some(ids.len() - tokens.len()),
-            _ => None,
-        }
-    }
-}
-
 /// A sequence of ids cannot be repaired.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -498,9 +376,11 @@ mod tests {
         let cut = validator.stream.last_cut(text.as_bytes()).expect("a cut");
         assert!(cut + 20 > text.len());
         let check = validator.check.as_mut().expect("proper");
-        let count = check.tokens_to(&ids, cut);
+        assert_eq!(check.decode(&ids), ids.len());
+        assert_eq!(check.text(), text.as_bytes());
+        let count = check.tokens_to(cut);
         assert!(count.is_some());
-        assert_eq!(check.check(&ids, &text.as_bytes()[..cut]), count);
+        assert_eq!(check.check(&ids, cut), count);
         // In parts: only what stands behind the last cut waits.
         for part in ids.chunks(100) {
             validator.push(part).expect("text");

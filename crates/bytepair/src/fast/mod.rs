@@ -22,6 +22,9 @@ mod merge;
 mod prefetch;
 mod seed;
 
+#[cfg(feature = "dfa")]
+pub(crate) use self::prefetch::prefetch;
+
 use std::sync::Arc;
 
 use bpe_core::{CanonicalForm, EncodeError, SpanEncoder, TokenId};

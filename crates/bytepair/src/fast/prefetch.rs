@@ -9,7 +9,7 @@
 
 /// Asks for the line of memory of `slice[index]`, if there is such an element.
 #[inline(always)]
-pub(super) fn prefetch<T>(slice: &[T], index: usize) {
+pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
     #[cfg(all(target_arch = "x86_64", not(bytepair_no_prefetch)))]
     if let Some(element) = slice.get(index) {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
