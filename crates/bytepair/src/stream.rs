@@ -54,8 +54,11 @@ impl Tokenizer {
 pub(crate) struct StreamParts {
     analysis: Arc<Analysis>,
     cuts: Option<Cuts>,
-    /// None where the dictionary is not one for it: spans are then kept until they end.
+    /// None where the dictionary is not one for it.
     engine: Option<LastTokenEngine>,
+    /// Without that engine: where an open span can be cut, unless unknown characters that stand side by
+    /// side are one token.
+    pairs: Option<BytePairs>,
     /// The bytes of the tokens that only whole-piece look-up gives, in order.
     unreachable: Vec<(Box<[u8]>, TokenId)>,
 }
@@ -73,13 +76,15 @@ impl StreamParts {
             unknown: tokenizer.unknown().map(|unknown| unknown.0),
             fuse_unknown: true,
         };
-        let cuts = match inner.patterns.is_empty() {
-            false => Some(Cuts::of(&analysis)),
-            true if canonical.atoms() == fuses => None,
-            true => {
-                let pairs = BytePairs::new(vocabulary);
-                Some(Cuts::at_byte_pairs(|a, b| !pairs.in_a_token(a, b)))
-            }
+        let engine = LastTokenEngine::new(canonical).ok();
+        let pairs = match inner.patterns.is_empty() || engine.is_none() {
+            true if canonical.atoms() != fuses => Some(BytePairs::new(vocabulary)),
+            _ => None,
+        };
+        let cuts = match (inner.patterns.is_empty(), &pairs) {
+            (false, _) => Some(Cuts::of(&analysis)),
+            (true, Some(pairs)) => Some(Cuts::at_byte_pairs(|a, b| !pairs.in_a_token(a, b))),
+            (true, None) => None,
         };
         let mut unreachable = Vec::new();
         if canonical.whole_piece_lookup() {
@@ -93,9 +98,22 @@ impl StreamParts {
         Ok(Arc::new(Self {
             analysis: Arc::new(analysis),
             cuts,
-            engine: LastTokenEngine::new(canonical).ok(),
+            engine,
+            pairs,
             unreachable,
         }))
+    }
+
+    /// The last place beyond `from` in an open span at which no merge and no look-up crosses: between two
+    /// characters whose bytes no token has side by side (docs/architecture.md, fact 4).
+    fn last_boundary(&self, span: &[u8], from: usize) -> Option<usize> {
+        let pairs = self.pairs.as_ref()?;
+        let places = span.windows(2).enumerate().skip(from).rev();
+        let mut boundaries = places.filter(|(_, pair)| match *pair {
+            &[first, second] => second & 0xC0 != 0x80 && !pairs.in_a_token(first, second),
+            _ => false,
+        });
+        boundaries.next().map(|(place, _)| place + 1)
     }
 
     /// May a piece that begins with `bytes` still be a token that merging does not give?
@@ -138,8 +156,8 @@ impl fmt::Debug for StreamParts {
 /// crosses the undecided place (eight of o200k do), and a text made for it. There no exact stream has
 /// bounded memory, and the stream ends with an error at its [limit](TokenStream::with_limit).
 ///
-/// A dictionary that the eager engine refuses (an improper one) has its spans kept until they end, up
-/// to the same limit.
+/// A dictionary that the eager engine refuses (an improper one that no other order of its rules makes
+/// proper) has what follows the last two bytes kept that no token has side by side, up to the same limit.
 ///
 /// # Cost
 ///
@@ -423,7 +441,7 @@ struct Reading {
     encoder: Box<dyn SpanEncoder>,
     /// Bytes of the open span that no engine has taken yet.
     kept: Vec<u8>,
-    /// Whether the bytes so far may be a token that merging does not give.
+    /// Whether the span so far, which is then in `kept` whole, may be a token that merging does not give.
     may_be_unreachable: bool,
     /// Where the open span starts.
     start: usize,
@@ -472,11 +490,12 @@ impl Reading {
         if !self.is_open {
             return Ok(());
         }
-        let Some(eager) = &mut self.eager else {
-            self.kept.extend_from_slice(bytes);
-            return Ok(());
-        };
         let start = self.start;
+        let Some(eager) = &mut self.eager else {
+            let from = self.kept.len().saturating_sub(1);
+            self.kept.extend_from_slice(bytes);
+            return self.hand_on(parts, from);
+        };
         let located = |error: bpe_core::EncodeError| EncodeError::from(error.shifted(start));
         if !self.may_be_unreachable {
             return Ok(eager.feed(bytes, &mut self.tokens).map_err(located)?);
@@ -490,14 +509,32 @@ impl Reading {
         Ok(())
     }
 
+    /// Encodes the open span up to the last boundary after byte `from` of what is kept.
+    fn hand_on(&mut self, parts: &StreamParts, from: usize) -> Result<(), StreamError> {
+        let Some(end) = parts.last_boundary(&self.kept, from) else {
+            return Ok(());
+        };
+        let certain = self.kept.get(..end).unwrap_or_default();
+        let encoded = self.encoder.encode_span(certain, &mut self.tokens);
+        let start = self.start;
+        encoded.map_err(|error| EncodeError::from(error.shifted(start)))?;
+        self.kept.drain(..end);
+        self.start += end;
+        self.may_be_unreachable = false;
+        Ok(())
+    }
+
     fn end(&mut self, parts: &StreamParts) -> Result<(), StreamError> {
         if !std::mem::take(&mut self.is_open) {
             return Ok(());
         }
         let start = self.start;
         let located = |error: bpe_core::EncodeError| EncodeError::from(error.shifted(start));
-        match (&mut self.eager, parts.unreachable(&self.kept)) {
-            // Not empty only where no engine has taken any of the span.
+        let whole = match self.may_be_unreachable {
+            true => parts.unreachable(&self.kept),
+            false => None,
+        };
+        match (&mut self.eager, whole) {
             (_, Some(id)) => self.tokens.push(id),
             (Some(eager), None) => {
                 eager.feed(&self.kept, &mut self.tokens).map_err(located)?;

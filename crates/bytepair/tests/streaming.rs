@@ -314,6 +314,64 @@ fn whole_piece_look_up_waits_for_the_end_of_the_piece() {
     }
 }
 
+/// The dictionary of 000 App. A.6, which no order of its rules makes proper, with more tokens: "acb" is one that
+/// no merge gives.
+fn improper(lookup: bool) -> Tokenizer {
+    let tokens = ["a", "b", "c", " ", "aa", "aaa", "bc", "acb"];
+    let tokens = (0..)
+        .zip(tokens)
+        .map(|(id, token)| (id, token.as_bytes().to_vec()));
+    let vocabulary = Vocabulary::new(tokens).expect("tokens");
+    let merges = [(4, 0), (0, 0), (1, 2)];
+    let dictionary = Dictionary::from_merges(vocabulary, merges).expect("merges");
+    let dictionary = dictionary.with_whole_piece_lookup(lookup);
+    let tokenizer = TokenizerBuilder::new(&dictionary)
+        .pattern(Pattern::gpt2())
+        .build()
+        .expect("a tokenizer");
+    assert!(!tokenizer.canonical().is_proper());
+    tokenizer
+}
+
+#[test]
+fn spans_of_an_improper_dictionary_are_handed_on_where_no_token_crosses() {
+    for lookup in [false, true] {
+        let tokenizer = improper(lookup);
+        // Every text of up to seven characters, byte by byte and in two parts.
+        let mut texts = vec![String::new()];
+        let mut shorter = 0;
+        for _ in 0..7 {
+            let longest = shorter..texts.len();
+            shorter = texts.len();
+            for at in longest {
+                let longer = ["a", "b", "c", " "].map(|letter| texts[at].clone() + letter);
+                texts.extend(longer);
+            }
+        }
+        for text in &texts {
+            let expected = tokenizer.encode(text).expect("tokens");
+            let bytes = text.as_bytes();
+            assert_eq!(streamed(&tokenizer, bytes.chunks(1)), expected, "{text:?}");
+            let (left, right) = bytes.split_at(bytes.len() / 2);
+            assert_eq!(streamed(&tokenizer, [left, right]), expected, "{text:?}");
+        }
+        // One word that is longer than what may be held back.
+        let word = "aaaabcaacbaab".repeat(2_000);
+        let expected = tokenizer.encode(&word).expect("tokens");
+        let mut stream = tokenizer.stream().expect("a stream").with_limit(64);
+        let mut ids = Vec::new();
+        for piece in word.as_bytes().chunks(50) {
+            stream.push(piece, &mut ids).expect("little is held back");
+        }
+        stream.finish(&mut ids).expect("the end");
+        assert!(ids == expected, "look-up {lookup}");
+        // Where every pair is in a token, nothing can be handed on.
+        let mut stream = tokenizer.stream().expect("a stream").with_limit(64);
+        let error = stream.push("a".repeat(100), &mut ids).expect_err("a limit");
+        assert_eq!(error.limit(), Some(64));
+    }
+}
+
 #[test]
 fn lexers_of_the_caller_s_own_cannot_be_streamed() {
     let lexer = Pattern::gpt2()
