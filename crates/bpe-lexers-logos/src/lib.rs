@@ -71,6 +71,66 @@ pub fn o200k(text: &str) -> Option<(usize, Role)> {
     first::<O200k>(text)
 }
 
+/// Appends to `ends` where the tokens of gpt2 end that follow each other from byte `start` of `text` on, up to
+/// `limit` of them, and stops at the first whose role is not [`Role::Whole`]: that one's length and role are
+/// returned and not appended. One automaton runs on from token to token, which is faster than [`gpt2`] for each.
+///
+/// ```
+/// use bpe_lexers_logos::{Role, gpt2_tokens};
+///
+/// let mut ends = Vec::new();
+/// let stopped = gpt2_tokens("one two  three", 0, 100, &mut ends);
+/// assert_eq!((ends, stopped), (vec![3, 7], Some((2, Role::Blanks))));
+/// ```
+pub fn gpt2_tokens(
+    text: &str,
+    start: usize,
+    limit: usize,
+    ends: &mut Vec<usize>,
+) -> Option<(usize, Role)> {
+    tokens::<Gpt2>(text, start, limit, ends)
+}
+
+/// As [`gpt2_tokens`], of cl100k.
+pub fn cl100k_tokens(
+    text: &str,
+    start: usize,
+    limit: usize,
+    ends: &mut Vec<usize>,
+) -> Option<(usize, Role)> {
+    tokens::<Cl100k>(text, start, limit, ends)
+}
+
+/// As [`gpt2_tokens`], of o200k.
+pub fn o200k_tokens(
+    text: &str,
+    start: usize,
+    limit: usize,
+    ends: &mut Vec<usize>,
+) -> Option<(usize, Role)> {
+    tokens::<O200k>(text, start, limit, ends)
+}
+
+#[inline]
+fn tokens<'t, T>(
+    text: &'t str,
+    start: usize,
+    limit: usize,
+    ends: &mut Vec<usize>,
+) -> Option<(usize, Role)>
+where
+    T: Logos<'t, Source = str, Extras = ()> + Into<Role>,
+{
+    let mut lexer = T::lexer(text.get(start..)?);
+    for _ in 0..limit {
+        match lexer.next()?.ok()?.into() {
+            Role::Whole => ends.push(start + lexer.span().end),
+            role => return Some((lexer.span().len(), role)),
+        }
+    }
+    None
+}
+
 #[inline]
 fn first<'t, T>(text: &'t str) -> Option<(usize, Role)>
 where

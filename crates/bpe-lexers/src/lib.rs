@@ -92,7 +92,8 @@
 //! # Features
 //!
 //! `automata` and `reference` (both by default) are the engines on regex-automata and on
-//! fancy-regex, `logos` the one on compile-time DFAs, which takes minutes to compile. Without them the transcription and the spanner remain.
+//! fancy-regex, `logos` the one on compile-time DFAs, which takes minutes to compile. Without them the fast
+//! engine, the transcription and the spanner remain.
 
 // Allowed in `fast::simd` alone, which says why.
 #![deny(unsafe_code)]

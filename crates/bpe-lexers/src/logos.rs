@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use bpe_lexers_logos::{Role, cl100k, gpt2, o200k};
+use bpe_lexers_logos::{Role, cl100k, cl100k_tokens, gpt2, gpt2_tokens, o200k, o200k_tokens};
 
 use crate::lexer::to_boundary;
 use crate::{Family, LexError, Lexer, Pattern, PatternError, contraction};
@@ -13,7 +13,8 @@ use crate::{Family, LexError, Lexer, Pattern, PatternError, contraction};
 /// is made at run time. Not useful for other patterns.
 /// Compiling it takes minutes, so the crate feature `logos` is not on by default.
 ///
-/// Making one costs nothing. A call takes time linear in the bytes it looks at: the pre-token,
+/// Making one costs nothing. [`pre_token_ends`](Lexer::pre_token_ends) runs on from token to token, which is
+/// faster than [`next_pre_token`](Lexer::next_pre_token). A call takes time linear in the bytes it looks at: the pre-token,
 /// white space after it and, in o200k, the capitals after it. No allocation.
 ///
 /// # From the longest match to the first match
@@ -30,8 +31,12 @@ use crate::{Family, LexError, Lexer, Pattern, PatternError, contraction};
 #[derive(Clone)]
 pub struct LogosLexer {
     token: fn(&str) -> Option<(usize, Role)>,
+    tokens: Tokens,
     family: Family,
 }
+
+/// Many tokens in one call: text, where they start, how many, their ends.
+type Tokens = fn(&str, usize, usize, &mut Vec<usize>) -> Option<(usize, Role)>;
 
 impl LogosLexer {
     /// Returns a lexer for a pattern of a known family.
@@ -42,13 +47,17 @@ impl LogosLexer {
     pub fn new(pattern: &Pattern) -> Result<Self, PatternError> {
         let unknown = || PatternError::unsupported("logos", "it knows gpt2, cl100k and o200k only");
         let family = pattern.family().ok_or_else(unknown)?;
-        let token = match family {
-            Family::Gpt2 => gpt2,
-            Family::Cl100k => cl100k,
-            Family::O200k => o200k,
+        let (token, tokens): (fn(&str) -> _, Tokens) = match family {
+            Family::Gpt2 => (gpt2, gpt2_tokens),
+            Family::Cl100k => (cl100k, cl100k_tokens),
+            Family::O200k => (o200k, o200k_tokens),
             _ => return Err(unknown()),
         };
-        Ok(Self { token, family })
+        Ok(Self {
+            token,
+            tokens,
+            family,
+        })
     }
 }
 
@@ -75,21 +84,56 @@ impl Lexer for LogosLexer {
         // Every character begins a token of each family.
         let (length, role) =
             (self.token)(rest).ok_or_else(|| LexError::engine(start, "no token matches"))?;
-        let end = match role {
-            Role::Whole => length,
-            Role::Blanks => first_blanks(rest, length),
-            Role::Apostrophe => {
-                match contraction::in_any_case(rest.as_bytes().get(1..).unwrap_or_default()) {
-                    0 => length,
-                    letters => 1 + letters,
-                }
+        Ok(Some(start..start + pre_token(rest, length, role)))
+    }
+
+    fn pre_token_ends(
+        &mut self,
+        segment: &str,
+        start: usize,
+        limit: usize,
+        ends: &mut Vec<usize>,
+    ) -> Result<Option<Range<usize>>, LexError> {
+        let most = ends.len().saturating_add(limit);
+        let mut position = to_boundary(segment, start);
+        while ends.len() < most && position < segment.len() {
+            let before = ends.len();
+            let stopped = (self.tokens)(segment, position, most - before, ends);
+            if ends.len() > before {
+                position = ends.last().copied().unwrap_or(position);
             }
-        };
-        Ok(Some(start..start + end))
+            match stopped {
+                Some((length, role)) => {
+                    let rest = segment.get(position..).unwrap_or_default();
+                    position += pre_token(rest, length, role);
+                    ends.push(position);
+                }
+                None if ends.len() < most && position < segment.len() => {
+                    return Err(LexError::engine(position, "no token matches"));
+                }
+                None => {}
+            }
+        }
+        Ok(None)
     }
 
     fn clone_box(&self) -> Box<dyn Lexer> {
         Box::new(self.clone())
+    }
+}
+
+/// The length of the pre-token at the start of `rest`, whose token has this length and role.
+#[inline]
+fn pre_token(rest: &str, length: usize, role: Role) -> usize {
+    match role {
+        Role::Whole => length,
+        Role::Blanks => first_blanks(rest, length),
+        Role::Apostrophe => {
+            match contraction::in_any_case(rest.as_bytes().get(1..).unwrap_or_default()) {
+                0 => length,
+                letters => 1 + letters,
+            }
+        }
     }
 }
 

@@ -73,6 +73,63 @@ fn engines_agree_on_every_text_of_two_characters_of_all_categories() {
     }
 }
 
+/// Case folding, title case, marks, digits and white space beyond ASCII, line ends, joined and flag emoji, and
+/// the same letters in two normal forms.
+const ODD: &[&str] = &[
+    "'\u{17F}",
+    "'S",
+    "'\u{212A}",
+    "\u{212A}",
+    "\u{1C5}",
+    "\u{1F88}",
+    "\u{DF}",
+    "\u{130}",
+    "i\u{307}",
+    "\u{FB01}",
+    "e\u{301}",
+    "\u{E9}",
+    "\u{301}",
+    "\u{AC00}",
+    "\u{1100}\u{1161}",
+    "\u{663}\u{664}",
+    "\u{967}",
+    "\u{2167}",
+    "\u{BD}",
+    "\u{A0}",
+    "\u{2003}",
+    "\u{3000}",
+    "\u{85}",
+    "\u{2028}",
+    "\u{FEFF}",
+    "\r\n",
+    "\n\r",
+    "\u{1F469}\u{200D}\u{1F469}\u{200D}\u{1F467}",
+    "\u{1F1E9}\u{1F1EA}",
+    "\u{1F44D}\u{1F3FD}",
+    "\u{2764}\u{FE0F}",
+    "a",
+    " ",
+];
+
+#[test]
+fn engines_agree_on_what_is_odd_in_unicode() {
+    for family in [Family::Gpt2, Family::Cl100k, Family::O200k]
+        .into_iter()
+        .chain(FAMILIES)
+    {
+        check(family, |check| {
+            for first in ODD {
+                for second in ODD {
+                    check(&format!("{first}{second}"));
+                    for third in ODD {
+                        check(&format!("{first}{second}{third}"));
+                    }
+                }
+            }
+        });
+    }
+}
+
 #[test]
 fn tiktoken_s_spelling_of_cl100k_differs_where_a_text_ends_in_a_newline_and_blanks() {
     let expect = |family, text: &str, expected: &[&str]| {
