@@ -7,14 +7,12 @@ use bpe_core::{Merge, PairTable, TokenId};
 
 use super::prefetch::prefetch;
 
-/// The most units that are merged here: the steps are quadratic in them.
-pub(super) const MOST_UNITS: usize = 24;
-
-/// A power of two, so that the arrays need no check.
-const ROOM: usize = 32;
+/// The most units that are merged here: the steps are quadratic in them. A bit each, and a power of two,
+/// so that the arrays need no check.
+pub(super) const ROOM: usize = 64;
 
 /// No rule: no rule has this priority.
-const NEVER: u64 = u64::MAX;
+pub(super) const NEVER: u64 = u64::MAX;
 
 /// What bytes of ASCII are, and what two of them merge to: most of what English asks.
 pub(super) struct Ascii {
@@ -36,7 +34,7 @@ impl Ascii {
 
 /// The priority of a merge above its product.
 #[inline(always)]
-fn merged(merge: Option<Merge>) -> u64 {
+pub(super) fn merged(merge: Option<Merge>) -> u64 {
     match merge {
         Some(merge) => u64::from(merge.priority.0) << 32 | u64::from(merge.product),
         None => NEVER,
@@ -52,10 +50,10 @@ pub(super) struct Merging {
     /// Where in the table that stands, for those in `asked`.
     places: [u32; ROOM],
     /// The units that are there, as bits: a merge leaves its product at its left side's place.
-    alive: u32,
+    alive: u64,
     /// The units that have a rule with the next, and those of which it is not known yet, as bits.
-    mergeable: u32,
-    asked: u32,
+    mergeable: u64,
+    asked: u64,
     /// Which of the misses this is, for the caller.
     pub(super) miss: usize,
 }
@@ -72,8 +70,8 @@ impl Merging {
     };
 
     /// Room for the units to start from.
-    pub(super) fn units_mut(&mut self) -> &mut [TokenId] {
-        &mut self.units[..MOST_UNITS]
+    pub(super) fn units_mut(&mut self) -> &mut [TokenId; ROOM] {
+        &mut self.units
     }
 
     /// Appends what is left of the units.
@@ -89,18 +87,17 @@ impl Merging {
     /// Starts with the bytes of a piece that is ASCII.
     #[inline(always)]
     pub(super) fn start_ascii(&mut self, ascii: &Ascii, piece: &[u8]) {
-        let count = piece.len().min(MOST_UNITS);
-        self.alive = (1 << count) - 1;
+        self.alive = lowest(piece.len());
         self.asked = 0;
         self.mergeable = 0;
         let mut before = 0;
-        for (index, &byte) in piece.iter().enumerate().take(MOST_UNITS) {
+        for (index, &byte) in piece.iter().enumerate().take(ROOM) {
             let byte = usize::from(byte % 128);
             self.units[index] = ascii.bytes[byte];
             let pair = ascii.pairs[before][byte];
             // Of the first byte there is no pair: its bit falls off at the end.
             self.pairs[index.wrapping_sub(1) % ROOM] = pair;
-            self.mergeable |= (u32::from(pair != NEVER) << index) >> 1;
+            self.mergeable |= (u64::from(pair != NEVER) << index) >> 1;
             before = byte;
         }
     }
@@ -108,11 +105,10 @@ impl Merging {
     /// Starts with the first `count` units.
     #[inline(always)]
     pub(super) fn start(&mut self, table: &PairTable, count: usize) {
-        let count = count.min(MOST_UNITS);
-        self.alive = (1 << count) - 1;
+        self.alive = lowest(count);
         self.asked = 0;
         self.mergeable = 0;
-        for left in 1..count {
+        for left in 1..count.min(ROOM) {
             self.ask(table, left - 1, left);
         }
     }
@@ -151,7 +147,7 @@ impl Merging {
         }
         let before = self.alive & ((1 << left) - 1);
         if before != 0 {
-            let before = 31 - before.leading_zeros() as usize;
+            let before = 63 - before.leading_zeros() as usize;
             self.mergeable &= !(1 << before);
             self.ask(table, before, left);
         }
@@ -166,7 +162,7 @@ impl Merging {
         let place = place.unwrap_or(0);
         prefetch(table.slots(), place);
         self.places[left] = place as u32;
-        self.asked |= u32::from(may_be) << left;
+        self.asked |= u64::from(may_be) << left;
     }
 
     #[inline(always)]
@@ -175,12 +171,18 @@ impl Merging {
         let right = bit(self.alive & !((2 << left) - 1));
         let pair = merged(table.get_at(place, self.units[left], self.units[right]));
         self.pairs[left] = pair;
-        self.mergeable |= u32::from(pair != NEVER) << left;
+        self.mergeable |= u64::from(pair != NEVER) << left;
     }
 }
 
 /// The number of the lowest bit, which is that of a unit.
 #[inline(always)]
-fn bit(bits: u32) -> usize {
+fn bit(bits: u64) -> usize {
     (bits.trailing_zeros() as usize) % ROOM
+}
+
+/// The bits of the first `count` units, at least one and at most [`ROOM`].
+#[inline(always)]
+fn lowest(count: usize) -> u64 {
+    u64::MAX >> (ROOM - count.clamp(1, ROOM))
 }

@@ -33,7 +33,7 @@ use self::block::{BLOCK, Block};
 use self::cache::ID_BITS;
 use self::characters::Characters;
 use self::hash::Secret;
-use self::merge::{Ascii, MOST_UNITS, Merging};
+use self::merge::{Ascii, Merging, ROOM};
 use self::seed::Seed;
 use crate::pieces::{Pieces, WholePieces, encode_plainly};
 
@@ -163,7 +163,7 @@ impl Tables {
     #[inline(always)]
     fn start(&self, bytes: &[u8], merging: &mut Merging) -> bool {
         if let Some(ascii) = &self.ascii
-            && bytes.len() <= MOST_UNITS
+            && bytes.len() <= ROOM
             && bytes.is_ascii()
         {
             merging.start_ascii(ascii, bytes);
@@ -171,7 +171,7 @@ impl Tables {
         }
         // A character has at most four bytes.
         if let Some(characters) = &self.characters
-            && bytes.len() <= 4 * MOST_UNITS
+            && bytes.len() <= 4 * ROOM
             && let Some(count) = characters.units(bytes, merging.units_mut())
         {
             merging.start(self.canonical.pair_table(), count);
