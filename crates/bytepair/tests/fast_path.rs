@@ -97,6 +97,48 @@ fn bytes_without_a_token_are_the_same_error() {
     }
 }
 
+/// All bytes, and tokens that are made of two earlier ones: mostly of parts of few characters, so that
+/// rules meet inside characters, between them, and from the one into the other.
+fn dictionary(choices: &[(usize, usize)]) -> Dictionary {
+    let bytes = [
+        0xE4, 0xB8, 0xAD, 0xBD, 0xA0, 0xC3, 0xA9, b' ', b'a', 0xE0, 0x80, 0xF0,
+    ];
+    let mut tokens: Vec<Vec<u8>> = bytes.iter().map(|&byte| vec![byte]).collect();
+    for &(left, right) in choices {
+        let pick = |choice: usize| &tokens[choice % tokens.len()];
+        let token = [pick(left).as_slice(), pick(right)].concat();
+        if token.len() < 13 && !tokens.contains(&token) {
+            tokens.push(token);
+        }
+    }
+    let rest = (0..=255_u8).filter(|byte| !bytes.contains(byte));
+    tokens.splice(0..0, rest.map(|byte| vec![byte]));
+    let vocabulary = Vocabulary::new((0..).zip(tokens)).expect("distinct");
+    Dictionary::from_ranks(vocabulary).expect("every token is made of two")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn any_dictionary_has_the_tokens_of_the_plain_path(
+        choices in prop::collection::vec(any::<(usize, usize)>(), 1..60),
+        text in prop::collection::vec(prop_oneof![
+            8 => prop::sample::select(vec!["中", "你", "㽍", "ä", "é", " ", "a", "中", "你", "丠"])
+                .prop_map(|part| part.as_bytes().to_vec()),
+            1 => prop::sample::select(vec![0xE4, 0xB8, 0xAD, 0xBD, 0xA0, 0xC3, 0xE0, 0xF0])
+                .prop_map(|byte| vec![byte]),
+        ], 1..30)
+    ) {
+        let tokenizer = TokenizerBuilder::new(&dictionary(&choices))
+            .pattern(Pattern::o200k())
+            .build()
+            .expect("valid");
+        let (plain, fast) = paths(&tokenizer);
+        check(&plain, &fast, &text.concat());
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 

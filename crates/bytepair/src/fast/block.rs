@@ -116,8 +116,7 @@ impl Block {
             let (start, end) = range(piece);
             let len = end - start;
             if len > SHORT {
-                let long = len.min(LONG);
-                let key = LongKey::of(text, start, long);
+                let key = LongKey::of(text, start, len);
                 let hash = key.hash(secret);
                 self.long_keys[miss % BLOCK] = key;
                 self.hashes[piece] = hash;
@@ -143,15 +142,18 @@ impl Block {
                     self.cache.short_lines().keep(hash, key, tokens);
                     continue;
                 }
-            } else if end - start <= LONG {
-                let bytes = text.get(start..end).unwrap_or_default();
-                if self.find_long(piece, self.long_keys[miss]) {
+            } else {
+                let is_kept = end - start <= LONG;
+                if is_kept && self.find_long(piece, self.long_keys[miss]) {
                     continue;
                 }
+                let bytes = text.get(start..end).unwrap_or_default();
                 let vocabulary = tables.whole.vocabulary();
                 if let Some(id) = tables.seed.long(vocabulary, found, hash, bytes) {
                     self.tokens[piece] = [id | 1 << COUNT_SHIFT, 0, 0, 0];
-                    self.cache.keep_long(hash, self.long_keys[miss], &[id]);
+                    if is_kept {
+                        self.cache.keep_long(hash, self.long_keys[miss], &[id]);
+                    }
                     continue;
                 }
             }
@@ -162,8 +164,7 @@ impl Block {
         self.merge_all(tables, encoder, text, range, left)
     }
 
-    /// Fills in the tokens of the first `left` of `misses`, which are in no cache and no token of at most
-    /// [`LONG`] bytes.
+    /// Fills in the tokens of the first `left` of `misses`, which are in no cache and no token.
     fn merge_all(
         &mut self,
         tables: &Tables,
@@ -185,11 +186,6 @@ impl Block {
                 let (start, end) = range(piece);
                 let bytes = text.get(start..end).unwrap_or_default();
                 if self.is_known(piece, miss, bytes.len()) {
-                    continue;
-                }
-                let whole = (bytes.len() > LONG).then(|| tables.whole.token(bytes));
-                if let Some(id) = whole.flatten() {
-                    self.tokens[piece] = [id | 1 << COUNT_SHIFT, 0, 0, 0];
                     continue;
                 }
                 let merging = &mut self.merging[order[running % AT_ONCE] % AT_ONCE];

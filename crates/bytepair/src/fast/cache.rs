@@ -166,7 +166,8 @@ pub(super) struct LongKey {
 impl LongKey {
     pub(super) const EMPTY: Self = Self { low: 0, high: 0 };
 
-    /// The key of the piece of `len` bytes, 16 to [`LONG`], that starts at `start`.
+    /// The key of the piece of `len` bytes, at least 16, that starts at `start`. That of a piece of more
+    /// than [`LONG`] bytes is good for a hash only: it has the first of them, and some of the length.
     #[inline(always)]
     pub(super) fn of(text: &[u8], start: usize, len: usize) -> Self {
         let half = |start: usize| match text.get(start..start + 16).and_then(<[_]>::first_chunk) {
@@ -176,7 +177,7 @@ impl LongKey {
         let high = 8 * (len - SHORT - 1).min(SHORT) as u32;
         Self {
             low: half(start),
-            high: half(start + 16) & ((1 << high) - 1) | (len as u128) << 120,
+            high: half(start + 16) & ((1 << high) - 1) | (len.min(0xFF) as u128) << 120,
         }
     }
 

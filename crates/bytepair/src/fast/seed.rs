@@ -10,7 +10,7 @@
 
 use bpe_core::{TokenId, Vocabulary};
 
-use super::cache::{LONG, LongKey, SHORT, short_key};
+use super::cache::{LongKey, SHORT, short_key};
 use super::hash::Secret;
 use super::prefetch::prefetch;
 use crate::pieces::WholePieces;
@@ -22,7 +22,7 @@ const AT_ONCE: usize = 64;
 #[derive(Clone, Copy)]
 pub(super) struct Slot(u32);
 
-/// Tokens of at most [`LONG`] bytes that a piece becomes without merging.
+/// The tokens that a piece becomes without merging.
 pub(super) struct Seed {
     slots: Vec<u32>,
     keys: Vec<u128>,
@@ -44,7 +44,7 @@ impl Seed {
         // Some at a time, so that what they wait for comes together.
         let mut hashes = Vec::with_capacity(AT_ONCE);
         for (id, token) in vocabulary.iter() {
-            if token.len() <= LONG && whole.is_found(id, token) {
+            if whole.is_found(id, token) {
                 let hash = seed.hash(id, token, secret);
                 seed.prefetch_slot(hash);
                 hashes.push((id, hash));
@@ -139,7 +139,7 @@ impl Seed {
         None
     }
 
-    /// As [`Seed::short`], for a piece that has a long key.
+    /// As [`Seed::short`], for a longer piece.
     pub(super) fn long(
         &self,
         vocabulary: &Vocabulary,
