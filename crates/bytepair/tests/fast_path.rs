@@ -118,7 +118,7 @@ fn dictionary(choices: &[(usize, usize)]) -> Dictionary {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(800))]
 
     #[test]
     fn any_dictionary_has_the_tokens_of_the_plain_path(
