@@ -9,6 +9,7 @@ mod corpora;
 mod eager;
 mod incremental;
 mod interleave;
+mod lexers;
 mod load;
 mod models;
 mod oracle;
@@ -48,6 +49,8 @@ enum Command {
     Ratio(ratio::Arguments),
     /// Time the last-token engine and the two other incremental encoders in turn.
     Incremental(incremental::Arguments),
+    /// Time pre-tokens alone: our engines and other lexers, after comparing what they find.
+    Lexers(lexers::Arguments),
     /// Time what eager output costs, and 000 Table 8.
     Eager(eager::Arguments),
     /// Time ours and every peer that can be had in turn, after comparing their ids.
@@ -94,6 +97,7 @@ fn main() -> ExitCode {
         Command::Models(arguments) => models::run(&arguments),
         Command::Ratio(arguments) => ratio::run(&arguments),
         Command::Incremental(arguments) => incremental::run(&arguments),
+        Command::Lexers(arguments) => lexers::run(&arguments),
         Command::Eager(arguments) => eager::run(&arguments),
         Command::Speed(arguments) => speed::run(&arguments),
         Command::SpeedChild { name, cores } => speed::child(&name, &cores).map(|()| true),

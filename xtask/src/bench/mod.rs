@@ -10,6 +10,7 @@ mod load;
 mod matrix;
 mod parallel;
 mod plots;
+mod stream;
 mod train;
 mod worst;
 
@@ -65,6 +66,8 @@ enum Command {
     Parallel(parallel::Arguments),
     /// The lexers alone, all engines in turn, each family and corpus.
     Lexers(lexers::Arguments),
+    /// A text in pieces beside the same text at once.
+    Stream(stream::Arguments),
     /// Token automata over o200k_base: pair queries, validation, masks, equivalence, the lazy transducer.
     Dfa(dfa::Arguments),
     /// The fast path beside the plain one: cold, half warm, warm, short texts, worst inputs.
@@ -112,6 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Command::Train(arguments) => train::run(arguments),
         Command::Lexers(arguments) => lexers::run(arguments),
         Command::Parallel(arguments) => parallel::run(arguments),
+        Command::Stream(arguments) => stream::run(arguments),
         Command::Dfa(arguments) => dfa::run(arguments),
         Command::Fast(arguments) => fast::run(arguments),
         Command::Worst(arguments) => worst::run(arguments),

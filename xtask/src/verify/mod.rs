@@ -31,6 +31,7 @@ mod streams;
 mod support;
 mod time;
 mod training;
+mod undecided;
 mod vocabularies;
 
 use std::path::{Path, PathBuf};
@@ -65,7 +66,7 @@ pub(crate) struct Arguments {
 type Check = fn(&mut Claims);
 
 /// The files of claims, in the order in which they are checked.
-const GROUPS: [(&str, Check); 26] = [
+const GROUPS: [(&str, Check); 27] = [
     ("core", core::check),
     ("last_token", last_token::check),
     ("properize", properize::check),
@@ -82,6 +83,7 @@ const GROUPS: [(&str, Check); 26] = [
     ("decoding", decoding::check),
     ("streams", streams::check),
     ("streaming", streaming::check),
+    ("undecided", undecided::check),
     ("specials", specials::check),
     ("training", training::check),
     ("automata", automata::check),
