@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 use std::io::{self, BufRead, Write};
 use std::ops::ControlFlow;
 
-use bpe_lexers::{Label, Spanner, SpecialMatcher};
+use bpe_lexers::{Run, Spanner, SpecialMatcher};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -176,14 +176,24 @@ impl WordCounts {
         text: &[u8],
     ) -> Result<(), CountError> {
         self.recent.prepare();
-        let flow = spanner.for_each_span(text, specials, |span| {
-            if matches!(span.label, Label::Special(_)) {
+        let flow = spanner.for_each_run(text, specials, |run| {
+            let Run::Pieces {
+                offset,
+                start,
+                ends,
+            } = run
+            else {
                 return ControlFlow::Continue(());
+            };
+            let mut start = offset + start;
+            for end in ends {
+                let end = offset + end;
+                if let Err(error) = self.add_span(text, start, end) {
+                    return ControlFlow::Break(error);
+                }
+                start = end;
             }
-            match self.add_span(text, span.start, span.end) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => ControlFlow::Break(error),
-            }
+            ControlFlow::Continue(())
         });
         match flow {
             Ok(ControlFlow::Continue(())) => Ok(()),

@@ -68,12 +68,21 @@ impl Place for u64 {
     }
 }
 
+/// An entry of the array of symbols.
+#[derive(Clone, Copy)]
+struct Cell {
+    symbol: u32,
+    /// Beside the symbol, since a look at a place needs both, and the way to memory costs the most.
+    word: u32,
+}
+
+/// So many places are looked at together: their ways to memory overlap then.
+const BATCH: usize = 16;
+
 struct Positions<P> {
-    symbols: Vec<u32>,
-    /// Of each entry of `symbols` its word.
-    word_of: Vec<u32>,
+    cells: Vec<Cell>,
     weights: Vec<u64>,
-    /// Of each token its length in entries of `symbols`.
+    /// Of each token its length in cells.
     lengths: Vec<usize>,
     /// The lists of places.
     places: Vec<P>,
@@ -87,17 +96,19 @@ impl<P: Place> Positions<P> {
     fn new(counts: &WordCounts, run: &Run<'_>) -> Self {
         let tokens = run.tokens();
         let most = counts.distinct_bytes() + counts.len() + 1;
-        let mut symbols = Vec::with_capacity(most);
-        let mut word_of = Vec::with_capacity(most);
+        let mut cells = Vec::with_capacity(most);
+        let mut symbols = Vec::new();
         let mut weights = Vec::with_capacity(counts.len());
         let mut first = FirstPairs::new(tokens);
         for (index, (word, count)) in counts.iter().enumerate() {
-            let start = symbols.len();
-            symbols.push(BREAK);
+            symbols.clear();
             tokens.push_atoms(word, &mut symbols);
-            word_of.resize(symbols.len(), index as u32);
+            let word = index as u32;
+            let cell = |&symbol: &u32| Cell { symbol, word };
+            cells.push(cell(&BREAK));
+            cells.extend(symbols.iter().map(cell));
             weights.push(count);
-            for two in symbols[start + 1..].windows(2) {
+            for two in symbols.windows(2) {
                 if two[0] != BREAK && two[1] != BREAK {
                     let total = first.total((two[0], two[1]));
                     total.count += count;
@@ -105,11 +116,12 @@ impl<P: Place> Positions<P> {
                 }
             }
         }
-        symbols.push(BREAK);
-        word_of.push(0);
+        cells.push(Cell {
+            symbol: BREAK,
+            word: 0,
+        });
         let mut positions = Self {
-            symbols,
-            word_of,
+            cells,
             weights,
             lengths: vec![1; tokens.len()],
             places: Vec::new(),
@@ -121,8 +133,11 @@ impl<P: Place> Positions<P> {
         for total in &mut first.totals {
             total.next = positions.add_pair(run, total.sides, total.count, total.places);
         }
-        for place in 0..positions.symbols.len() - 1 {
-            let sides = (positions.symbols[place], positions.symbols[place + 1]);
+        for place in 0..positions.cells.len() - 1 {
+            let sides = (
+                positions.cells[place].symbol,
+                positions.cells[place + 1].symbol,
+            );
             if sides.0 != BREAK
                 && sides.1 != BREAK
                 && let Some(next) = &mut first.total(sides).next
@@ -177,28 +192,35 @@ impl<P: Place> Positions<P> {
         let mut doubles = Vec::new();
         let mut double_count = 0;
         let start = pair.start.get();
-        for index in start..start + pair.places.get() {
-            let place = self.places[index].get();
-            let middle = place + left_len;
-            if self.symbols[place] != left || self.symbols[middle] != right {
-                continue;
+        let places = start..start + pair.places.get();
+        let mut weights = [0; BATCH];
+        for from in places.clone().step_by(BATCH) {
+            let batch = &self.places[from..places.end.min(from + BATCH)];
+            for (weight, place) in weights.iter_mut().zip(batch) {
+                *weight = self.weights[self.cells[place.get()].word as usize];
             }
-            let weight = self.weights[self.word_of[place] as usize];
-            let end = middle + right_len;
-            let (x, y) = (self.symbols[place - 1], self.symbols[end]);
-            self.symbols[middle - 1] = DEAD;
-            self.symbols[middle] = DEAD;
-            self.symbols[place] = product;
-            self.symbols[end - 1] = product;
-            if x == product {
-                doubles.push(P::new(place - product_len));
-                double_count += weight;
-            } else if x != BREAK {
-                let start = place - self.lengths[x as usize];
-                self.before.note(x, weight, P::new(start));
-            }
-            if y != BREAK {
-                self.after.note(y, weight, P::new(place));
+            for (&weight, place) in weights.iter().zip(batch) {
+                let place = place.get();
+                let middle = place + left_len;
+                if self.cells[place].symbol != left || self.cells[middle].symbol != right {
+                    continue;
+                }
+                let end = middle + right_len;
+                let (x, y) = (self.cells[place - 1].symbol, self.cells[end].symbol);
+                self.cells[middle - 1].symbol = DEAD;
+                self.cells[middle].symbol = DEAD;
+                self.cells[place].symbol = product;
+                self.cells[end - 1].symbol = product;
+                if x == product {
+                    doubles.push(P::new(place - product_len));
+                    double_count += weight;
+                } else if x != BREAK {
+                    let start = place - self.lengths[x as usize];
+                    self.before.note(x, weight, P::new(start));
+                }
+                if y != BREAK {
+                    self.after.note(y, weight, P::new(place));
+                }
             }
         }
         let mut before = core::mem::take(&mut self.before);

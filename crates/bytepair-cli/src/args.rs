@@ -430,6 +430,16 @@ pub(crate) struct TrainArgs {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) continue_from: Option<PathBuf>,
 
+    /// What words consist of before the first merge. Of characters, each that is no token is encoded as
+    /// bytes, for which there are 256 more tokens
+    #[arg(long, value_name = "KIND", default_value = "bytes")]
+    pub(crate) alphabet: AlphabetArg,
+
+    /// The share of all characters of the text that the alphabet has, from 0.0 to 1.0: the most
+    /// frequent ones
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = parse_share)]
+    pub(crate) coverage: f64,
+
     /// Which of several pairs that are equally frequent is merged first
     #[arg(long, value_name = "RULE", default_value = "lexicographic")]
     pub(crate) ties: TiesArg,
@@ -486,6 +496,21 @@ pub(crate) struct TrainArgs {
 
     #[command(flatten)]
     pub(crate) threads: ThreadsArgs,
+}
+
+/// What words consist of before the first merge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AlphabetArg {
+    /// The 256 bytes
+    Bytes,
+    /// The characters of the text; written as a tokenizer.json only
+    Characters,
+}
+
+fn parse_share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok();
+    let share = share.filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "not a number from 0.0 to 1.0".to_owned())
 }
 
 /// Which ids special tokens have.

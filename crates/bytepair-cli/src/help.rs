@@ -184,7 +184,8 @@ Examples:
   bytepair train --save-counts part1.counts --out part1.tiktoken part1.txt
   bytepair train --counts part1.counts --counts part2.counts --out all.tiktoken
   bytepair train --jsonl text --memory-limit 4G --checkpoint saved --out big.json web-*.jsonl.zst
-  bytepair train --continue-from old.json --vocab-size 64000 --out new.json more.txt";
+  bytepair train --continue-from old.json --vocab-size 64000 --out new.json more.txt
+  bytepair train --alphabet characters --coverage 0.9995 --out characters.json corpus.txt";
 
 pub(crate) const COMPLETIONS: &str = "\
 Examples:

@@ -1,5 +1,6 @@
 //! A tokenizer as a `tokenizer.json`.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use bpe_core::{Atoms, TokenId, byte_level};
@@ -13,12 +14,13 @@ impl Tokenizer {
     ///
     /// `tokenizers` and [`Tokenizer::from_tokenizer_json`] give the ids that this tokenizer gives with
     /// all special tokens allowed. Of a rank dictionary, the canonical rules are written in the order
-    /// of their priorities. O(bytes of all tokens and rules).
+    /// of their priorities. A vocabulary over characters is spelled as they are, bytes by the names that
+    /// `byte_fallback` has for them; a [`Pipeline`](crate::Pipeline) reads it. O(bytes of all tokens and rules).
     ///
     /// # Errors
     ///
-    /// A vocabulary over characters instead of bytes, lexers of the caller's own, which have no pattern
-    /// to write, or a special token with a second text (`o200k_harmony` has one).
+    /// Lexers of the caller's own, which have no pattern to write, a special token with a second text
+    /// (`o200k_harmony` has one), or a token of characters that reads like one for a byte, as `<0x41>`.
     ///
     /// ```
     /// use bytepair::{ReadLimits, Specials, Tokenizer};
@@ -31,29 +33,44 @@ impl Tokenizer {
     /// ```
     pub fn to_tokenizer_json(&self) -> Result<String, SaveError> {
         let canonical = self.canonical();
-        if canonical.atoms() != Atoms::Bytes {
-            return Err(SaveError(SaveKind::Characters));
-        }
         if self.inner.lexers.len() != self.patterns().len() {
             return Err(SaveError(SaveKind::CustomLexers));
         }
         let vocabulary = canonical.vocabulary();
-        let spelled = |id: TokenId| {
-            let bytes = vocabulary.token_bytes(id).unwrap_or_default();
-            byte_level::encode(bytes)
+        let (of_characters, unknown, fuse_unknown) = match canonical.atoms() {
+            Atoms::Characters {
+                unknown,
+                fuse_unknown,
+            } => (true, unknown, fuse_unknown),
+            _ => (false, None, false),
         };
+        let spell = |bytes: &[u8]| match of_characters {
+            true => String::from_utf8_lossy(bytes).into_owned(),
+            false => byte_level::encode(bytes),
+        };
+        let spelled = |id: TokenId| spell(vocabulary.token_bytes(id).unwrap_or_default());
         let added = self.inner.specials.tokens();
         if let Some(alias) = added.iter().find(|token| token.kind == SpecialKind::Alias) {
             return Err(SaveError(SaveKind::Alias(alias.text.clone())));
         }
+        // Tokens that stand for a byte are among those of the vocabulary, with that byte.
+        let bytes = (0..=u8::MAX).filter_map(|byte| Some((vocabulary.byte_fallback(byte)?, byte)));
+        let fallback: HashMap<TokenId, u8> = bytes.collect();
+        let mut vocab = Map::new();
+        for (id, bytes) in vocabulary.iter() {
+            let text = match fallback.get(&id) {
+                Some(byte) => format!("<0x{byte:02X}>"),
+                None => spell(bytes),
+            };
+            if vocab.insert(text.clone(), id.into()).is_some() {
+                return Err(SaveError(SaveKind::SameText(text)));
+            }
+        }
         // Added tokens stand in the vocabulary too: `tokenizers` numbers those that do not anew.
-        let ordinary = vocabulary
-            .iter()
-            .map(|(id, bytes)| (byte_level::encode(bytes), id.into()));
         let special = added
             .iter()
             .map(|token| (token.text.clone(), token.id.into()));
-        let vocab: Map<String, Value> = ordinary.chain(special).collect();
+        vocab.extend(special);
         let mut rules: Vec<_> = canonical.rules().collect();
         rules.sort_by_key(|rule| rule.priority);
         let merges: Vec<[String; 2]> = rules
@@ -69,7 +86,14 @@ impl Tokenizer {
                 "behavior": "Isolated", "invert": false,
             })
         });
-        let stages: Vec<Value> = splits.chain([byte_level.clone()]).collect();
+        let (spelling, decoder) = match of_characters {
+            true => {
+                let steps = json!([{ "type": "ByteFallback" }, { "type": "Fuse" }]);
+                (None, json!({ "type": "Sequence", "decoders": steps }))
+            }
+            false => (Some(byte_level.clone()), byte_level),
+        };
+        let stages: Vec<Value> = splits.chain(spelling).collect();
         let added: Vec<Value> = added
             .iter()
             .map(|token| {
@@ -88,11 +112,11 @@ impl Tokenizer {
             "normalizer": null,
             "pre_tokenizer": { "type": "Sequence", "pretokenizers": stages },
             "post_processor": null,
-            "decoder": byte_level,
+            "decoder": decoder,
             "model": {
-                "type": "BPE", "dropout": null, "unk_token": null,
+                "type": "BPE", "dropout": null, "unk_token": unknown.map(spelled),
                 "continuing_subword_prefix": null, "end_of_word_suffix": null,
-                "fuse_unk": false, "byte_fallback": false,
+                "fuse_unk": fuse_unknown, "byte_fallback": !fallback.is_empty(),
                 "ignore_merges": canonical.whole_piece_lookup(),
                 "vocab": vocab, "merges": merges,
             },
@@ -107,7 +131,7 @@ pub struct SaveError(SaveKind);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum SaveKind {
-    Characters,
+    SameText(String),
     CustomLexers,
     Alias(String),
 }
@@ -115,8 +139,8 @@ enum SaveKind {
 impl fmt::Display for SaveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            SaveKind::Characters => {
-                f.write_str("only vocabularies over bytes are written as tokenizer.json")
+            SaveKind::SameText(text) => {
+                write!(f, "two tokens are written as {text:?} in a tokenizer.json")
             }
             SaveKind::CustomLexers => {
                 f.write_str("lexers of the caller's own have no pattern to write")

@@ -20,6 +20,7 @@ mod reduce;
 mod rival;
 mod speed;
 mod training;
+mod training_speed;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -55,6 +56,11 @@ enum Command {
     Eager(eager::Arguments),
     /// Time ours and every peer that can be had in turn, after comparing their ids.
     Speed(speed::Arguments),
+    /// Time our trainer and five others in turn, on a corpus, with the memory of each.
+    TrainingSpeed(training_speed::Arguments),
+    /// Our trainer, in the child process of `training-speed`.
+    #[command(hide = true)]
+    TrainingSpeedChild(training_speed::Child),
     /// The process of one tokenizer, which `speed` asks.
     #[command(hide = true)]
     SpeedChild {
@@ -100,6 +106,8 @@ fn main() -> ExitCode {
         Command::Lexers(arguments) => lexers::run(&arguments),
         Command::Eager(arguments) => eager::run(&arguments),
         Command::Speed(arguments) => speed::run(&arguments),
+        Command::TrainingSpeed(arguments) => training_speed::run(&arguments),
+        Command::TrainingSpeedChild(child) => training_speed::child(&child).map(|()| true),
         Command::SpeedChild { name, cores } => speed::child(&name, &cores).map(|()| true),
         Command::IncrementalChild { side, dictionary } => {
             incremental::child(&side, &dictionary).map(|()| true)

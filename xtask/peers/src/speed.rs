@@ -6,9 +6,9 @@
 
 mod child;
 mod collide;
-mod files;
+pub(crate) mod files;
 mod load;
-mod python;
+pub(crate) mod python;
 mod race;
 mod report;
 mod short;
@@ -166,7 +166,7 @@ fn starts(arguments: &Arguments) -> Result<Vec<Start>, Error> {
 }
 
 /// The processors that this process may use.
-fn cores() -> Vec<usize> {
+pub(crate) fn cores() -> Vec<usize> {
     #[cfg(target_os = "linux")]
     if let Ok(set) = rustix::thread::sched_getaffinity(None) {
         let all = 0..rustix::thread::CpuSet::MAX_CPU;
@@ -176,7 +176,7 @@ fn cores() -> Vec<usize> {
 }
 
 /// Keeps this process on some processors, where the system lets it (Linux).
-fn pin(cores: &[usize]) -> Result<(), Error> {
+pub(crate) fn pin(cores: &[usize]) -> Result<(), Error> {
     #[cfg(target_os = "linux")]
     if !cores.is_empty() {
         let mut set = rustix::thread::CpuSet::new();
@@ -187,7 +187,7 @@ fn pin(cores: &[usize]) -> Result<(), Error> {
 }
 
 /// The time that this process has worked, on all of its threads.
-fn work() -> Duration {
+pub(crate) fn work() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(
         u64::try_from(time.tv_sec).unwrap_or(0),

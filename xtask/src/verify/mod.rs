@@ -30,6 +30,7 @@ mod streaming;
 mod streams;
 mod support;
 mod time;
+mod train_memory;
 mod training;
 mod undecided;
 mod vocabularies;
@@ -86,6 +87,7 @@ const GROUPS: [(&str, Check); 27] = [
     ("undecided", undecided::check),
     ("specials", specials::check),
     ("training", training::check),
+    ("train_memory", train_memory::check),
     ("automata", automata::check),
     ("cases", cases::check),
     ("eager", eager::check),

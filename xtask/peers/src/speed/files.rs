@@ -8,7 +8,7 @@ use crate::Error;
 use crate::rival::Source;
 
 /// A folder below the target folder for what this command makes.
-pub(super) fn folder(name: &str) -> Result<PathBuf, Error> {
+pub(crate) fn folder(name: &str) -> Result<PathBuf, Error> {
     let program = std::env::current_exe()?;
     let target = program.ancestors().nth(2).ok_or("no target folder")?;
     let folder = target.join("peers-speed").join(name);

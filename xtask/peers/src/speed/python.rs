@@ -48,21 +48,7 @@ pub(super) const PEERS: &[Peer] = &[
 impl Peer {
     /// How to start it, after installing it where that has not been done.
     pub(super) fn start(&self) -> Result<Start, Error> {
-        let environment = files::folder("python")?.join(self.name);
-        let python = environment.join("bin/python");
-        let done = environment.join("installed.txt");
-        let wanted = self.requirements.join(" ");
-        if std::fs::read_to_string(&done).ok().as_ref() != Some(&wanted) {
-            println!("{}: installing {wanted}", self.name);
-            quietly(
-                Command::new("python3")
-                    .args(["-m", "venv"])
-                    .arg(&environment),
-            )?;
-            let install = ["-m", "pip", "install", "--quiet"];
-            quietly(Command::new(&python).args(install).args(self.requirements))?;
-            std::fs::write(&done, wanted)?;
-        }
+        let python = environment(self.name, self.requirements)?;
         Ok(Start {
             name: self.name.to_owned(),
             call: self.call.to_owned(),
@@ -70,6 +56,26 @@ impl Peer {
             arguments: vec!["-B".into(), worker().into(), self.name.into()],
         })
     }
+}
+
+/// The interpreter of a virtual environment with these packages, made where it is not there yet.
+pub(crate) fn environment(name: &str, requirements: &[&str]) -> Result<PathBuf, Error> {
+    let environment = files::folder("python")?.join(name);
+    let python = environment.join("bin/python");
+    let done = environment.join("installed.txt");
+    let wanted = requirements.join(" ");
+    if std::fs::read_to_string(&done).ok().as_ref() != Some(&wanted) {
+        println!("{name}: installing {wanted}");
+        quietly(
+            Command::new("python3")
+                .args(["-m", "venv"])
+                .arg(&environment),
+        )?;
+        let install = ["-m", "pip", "install", "--quiet"];
+        quietly(Command::new(&python).args(install).args(requirements))?;
+        std::fs::write(&done, wanted)?;
+    }
+    Ok(python)
 }
 
 fn worker() -> PathBuf {

@@ -7,6 +7,7 @@ use bpe_core::{Dictionary, gpt2, tiktoken};
 use bytepair::{Pattern, Specials, TokenId, Tokenizer, TokenizerBuilder};
 
 use super::checkpoint::cannot_write;
+use crate::args::AlphabetArg;
 use crate::error::CliError;
 
 /// What is written.
@@ -17,10 +18,15 @@ pub(super) enum Format {
 }
 
 impl Format {
-    pub(super) fn of(path: &Path) -> Result<Self, CliError> {
+    pub(super) fn of(path: &Path, alphabet: AlphabetArg) -> Result<Self, CliError> {
         let end = path.extension().and_then(|end| end.to_str());
         match end {
             Some("json") => Ok(Self::TokenizerJson),
+            _ if alphabet == AlphabetArg::Characters => Err(CliError::Usage(
+                "an alphabet of characters needs an --out that ends in .json: the other formats are \
+                 for bytes"
+                    .to_owned(),
+            )),
             Some("tiktoken") => Ok(Self::Tiktoken),
             None => Ok(Self::Gpt2),
             Some(end) => Err(CliError::Usage(format!(
