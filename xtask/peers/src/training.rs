@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use bpe_core::{Dictionary, gpt2, tiktoken};
 use bpe_lexers::{Engine, Spanner, SpecialMatcher};
-use bpe_train::{Counter, Ties, TrainOptions, WordCounts, train};
-use bytepair::{Pattern, Specials, Tokenizer, TokenizerBuilder};
+use bpe_train::{Alphabet, Counter, Ties, TrainOptions, WordCounts, train};
+use bytepair::{Pattern, Pipeline, Specials, Tokenizer, TokenizerBuilder};
 use tiktoken_rs::CoreBPE;
 use tokenizers::models::TrainerWrapper;
 use tokenizers::models::bpe::{BPE, BpeTrainer};
@@ -133,7 +133,49 @@ fn compare(corpus: &Corpus, pattern: &Pattern, sizes: &[usize]) -> Result<String
             round_trip(&training.dictionary(0)?, pattern, &documents)?;
         }
     }
-    Ok(format!("{}, three files read back", note.join(" and ")))
+    let characters = characters(&one, pattern, &documents)?;
+    Ok(format!(
+        "{}, three files read back; {characters}",
+        note.join(" and ")
+    ))
+}
+
+/// Learns from characters instead of bytes, and reads what we write of it.
+fn characters(counts: &WordCounts, pattern: &Pattern, documents: &[&str]) -> Result<String, Error> {
+    // More than the characters of any corpus here; rare ones are left to bytes.
+    let options = TrainOptions::new(12_256)
+        .alphabet(Alphabet::Characters { coverage: 0.9995 })
+        .ties(Ties::HuggingFace);
+    let training = train(counts, &options)?;
+    let dictionary = training.dictionary(0)?;
+    let special = ("<|end|>", training.vocabulary_size() as u32);
+    let ours = TokenizerBuilder::new(&dictionary)
+        .pattern(pattern.clone())
+        .special_tokens([special])
+        .specials(Specials::AllowAll)
+        .build()?;
+    let json = ours.to_tokenizer_json()?;
+    let pipeline = Pipeline::from_tokenizer_json(json.as_bytes(), &Default::default())?
+        .with_specials(Specials::AllowAll)?;
+    let theirs =
+        tokenizers::Tokenizer::from_bytes(json.as_bytes()).map_err(|error| error.to_string())?;
+    let mut tokens = 0;
+    for document in documents.iter().take(4) {
+        let document = format!("{document}<|end|>\u{10FFFD}{document}");
+        let expected = ours.encode(&document)?;
+        tokens += expected.len();
+        let ids = theirs.encode_fast(&*document, false);
+        if ids.map_err(|error| error.to_string())?.get_ids() != expected {
+            return Err("over characters, read by tokenizers: other ids".into());
+        }
+        if pipeline.encode(&document)? != expected {
+            return Err("over characters, read by us: other ids".into());
+        }
+    }
+    let merges = training.merges().len();
+    Ok(format!(
+        "over characters {merges} merges, {tokens} ids as in tokenizers"
+    ))
 }
 
 fn documents(text: &str) -> Vec<&str> {
