@@ -147,9 +147,9 @@ fn growth(text: &[u8], folder: &Path, runs: usize) -> Result<Vec<Value>, Error> 
         let number = |field: &str| result[field].as_f64().unwrap_or_default();
         println!(
             "{:>12}{:>12}{:>12}{:>11.3}{:>11.3}{:>11.3}{:>11.1}{:>14.2}",
-            result["bytes"],
-            result["distinct_words"],
-            result["distinct_bytes"],
+            number("bytes"),
+            number("distinct_words"),
+            number("distinct_bytes"),
             number("counting_seconds"),
             number("merging_seconds"),
             number("seconds"),
