@@ -73,7 +73,7 @@ pub fn o200k(text: &str) -> Option<(usize, Role)> {
 
 /// Appends to `ends` where the tokens of gpt2 end that follow each other from byte `start` of `text` on, up to
 /// `limit` of them, and stops at the first whose role is not [`Role::Whole`]: that one's length and role are
-/// returned and not appended. One automaton runs on from token to token, which is faster than [`gpt2`] for each.
+/// returned and not appended. One automaton runs on from token to token.
 ///
 /// ```
 /// use bpe_lexers_logos::{Role, gpt2_tokens};

@@ -13,9 +13,9 @@ use crate::{Family, LexError, Lexer, Pattern, PatternError, contraction};
 /// is made at run time. Not useful for other patterns.
 /// Compiling it takes minutes, so the crate feature `logos` is not on by default.
 ///
-/// Making one costs nothing. [`pre_token_ends`](Lexer::pre_token_ends) runs on from token to token, which is
-/// faster than [`next_pre_token`](Lexer::next_pre_token). A call takes time linear in the bytes it looks at: the pre-token,
-/// white space after it and, in o200k, the capitals after it. No allocation.
+/// Making one costs nothing. [`pre_token_ends`](Lexer::pre_token_ends) runs on from token to token. A call takes
+/// time linear in the bytes it looks at: the pre-token, white space after it and, in o200k, the capitals after
+/// it. No allocation.
 ///
 /// # From the longest match to the first match
 ///

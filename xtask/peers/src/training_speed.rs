@@ -67,7 +67,7 @@ pub(crate) struct Child {
     cores: Vec<usize>,
 }
 
-/// Prints a table for each number of threads. False if [`SAME`] learned other tokens.
+/// Prints a table for each number of threads. False if [`SAME`] learned other tokens, or did not run.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool, Error> {
     let data = arguments.data.data.as_deref();
     let name = match (&arguments.corpus, data) {
@@ -205,6 +205,7 @@ fn table(
     let mut is_same = true;
     for trainer in trainers {
         let Some(wall) = median(trainer, "wall") else {
+            is_same &= *trainer != SAME;
             continue;
         };
         let theirs = tokens_of(trainer)?;
@@ -248,7 +249,7 @@ fn table(
         median(OURS, "peak_bytes").unwrap_or_default() / 1e6,
     );
     if !is_same {
-        println!("FAIL {SAME} learned other tokens");
+        println!("FAIL {SAME} learned other tokens, or did not run");
     }
     Ok((rows, is_same))
 }

@@ -12,7 +12,7 @@ use bpe_lexers::{Engine, Spanner, SpecialMatcher};
 use bytepair::{TokenId, Tokenizer};
 use serde_json::{Value, json};
 
-use super::{Error, corpora, write_json};
+use super::{Error, corpora, median, write_json};
 use crate::data;
 use crate::verify::dfa::{model, swaps, with_swapped};
 
@@ -51,11 +51,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Error> {
     });
     write_json(arguments.json.as_deref(), &results)?;
     Ok(true)
-}
-
-fn median(mut numbers: Vec<f64>) -> f64 {
-    numbers.sort_by(f64::total_cmp);
-    numbers.get(numbers.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 fn quantile(sorted: &[f64], part: f64) -> f64 {
@@ -170,7 +165,7 @@ fn queries(
                 return Err(format!("{name}: {valid} valid pairs, {expected}").into());
             }
         }
-        let (fast, slow) = (median(fast), median(slow));
+        let (fast, slow) = (median(&fast), median(&slow));
         println!("{name:20}{fast:>12.1}{slow:>16.1}");
         results.push(json!({"pairs": name, "relation_ns": fast, "taking_apart_ns": slow}));
     }
@@ -232,8 +227,8 @@ fn validation(
             .iter()
             .zip(&speeds[2])
             .map(|(ours, lexer)| ours / lexer);
-        let ratio = median(ratios.collect());
-        let [one, with, lexer, encoder] = speeds.map(median);
+        let ratio = median(&ratios.collect::<Vec<f64>>());
+        let [one, with, lexer, encoder] = speeds.map(|values| median(&values));
         println!("{name:20}{one:>12.0}{with:>12.0}{lexer:>12.0}{encoder:>12.0}{ratio:>10.2}");
         results.push(json!({
             "corpus": name, "tokens": ids.len(), "one_span": one, "pre_tokenizer": with,
@@ -328,7 +323,7 @@ fn transducer(
                 lazy.encode_span(text.as_bytes(), &mut tokens)?;
                 speeds.push(text.len() as f64 / start.elapsed().as_secs_f64() / 1e6);
             }
-            let speed = median(speeds);
+            let speed = median(&speeds);
             println!(
                 "{name:20}{limit:>10}{speed:>12.1}{:>12}{:>12}{:>10}",
                 cold.states, cold.misses, cold.resets
@@ -379,7 +374,7 @@ fn equivalence(tokenizer: &Tokenizer) -> Result<Value, Error> {
         }
         let slowest = times.iter().copied().fold(0.0, f64::max);
         let copies = times.len();
-        let middle = median(times);
+        let middle = median(&times);
         println!("{name:34}{copies:>10}{middle:>12.2}{slowest:>12.2}");
         results.push(json!({
             "copies": name, "median_s": middle, "slowest_s": slowest, "differ": differ, "same": same,

@@ -9,7 +9,7 @@ use bpe_lexers::{
 };
 use serde_json::{Value, json};
 
-use super::{Error, corpora, write_json};
+use super::{Error, corpora, median, write_json};
 use crate::stopwatch::Stopwatch;
 
 #[derive(clap::Args)]
@@ -177,10 +177,4 @@ fn lex(
         ControlFlow::Continue(())
     });
     Ok(flow.map(drop)?)
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }

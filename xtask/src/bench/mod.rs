@@ -130,6 +130,13 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
+/// The middle one of these numbers.
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
 /// Writes the results to the file of `--json`, if there is one.
 fn write_json(path: Option<&Path>, results: &Value) -> Result<(), Error> {
     if let Some(path) = path {

@@ -8,7 +8,7 @@ use bpe_parallel::{Comparison, Workers};
 use bytepair::Tokenizer;
 use serde_json::{Value, json};
 
-use super::{Error, corpora, write_json};
+use super::{Error, corpora, median, write_json};
 use crate::{data, verify};
 
 #[derive(clap::Args)]
@@ -234,8 +234,8 @@ fn two_threads(
             twos.push(two * 1e3);
         }
         let best = speedups.iter().copied().fold(0.0, f64::max);
-        let (one, two) = (median(&mut ones), median(&mut twos));
-        let (speedup, processor) = (median(&mut speedups), median(&mut processor));
+        let (one, two) = (median(&ones), median(&twos));
+        let (speedup, processor) = (median(&speedups), median(&processor));
         let bytes = text.len();
         writeln!(
             page,
@@ -319,7 +319,7 @@ fn lengths(
             run()?;
             times.push(start.elapsed().as_secs_f64() * 1e3);
         }
-        Ok(median(&mut times))
+        Ok(median(&times))
     };
     let teams = [1, 2].map(|threads| tokenizer.parallel().threads(threads));
     let mut rows = Vec::new();
@@ -434,11 +434,6 @@ fn model(
         results.push(json!({"text": name, "split_and_merge_ms": fixed * 1e3, "parts_ms": total * 1e3, "speedups": speedups}));
     }
     Ok(results.into())
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 /// Seconds that all threads of this process have run.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bytepair::{TokenId, Tokenizer};
 use serde_json::{Value, json};
 
-use super::{Error, corpora, write_json};
+use super::{Error, corpora, median, write_json};
 use crate::data;
 use crate::stopwatch::Stopwatch;
 
@@ -60,11 +60,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Error> {
             }
             let text = &text[..text.floor_char_boundary(arguments.bytes)];
             let (at_once, streamed) = turns(arguments, &tokenizer, text.as_bytes())?;
-            let shares = at_once.iter().zip(&streamed).map(|(a, b)| a / b).collect();
-            let shares = sorted(shares);
-            let (lowest, share, highest) = (shares[0], median(&shares), shares[shares.len() - 1]);
-            let speed = |seconds: Vec<f64>| text.len() as f64 / median(&sorted(seconds)) / 1e6;
-            let (at_once, streamed) = (speed(at_once), speed(streamed));
+            let shares = at_once.iter().zip(&streamed).map(|(a, b)| a / b);
+            let shares: Vec<f64> = shares.collect();
+            let share = median(&shares);
+            let lowest = shares.iter().copied().fold(f64::INFINITY, f64::min);
+            let highest = shares.iter().copied().fold(0.0, f64::max);
+            let speed = |seconds: &[f64]| text.len() as f64 / median(seconds) / 1e6;
+            let (at_once, streamed) = (speed(&at_once), speed(&streamed));
             println!(
                 "{name:12} {corpus:20} at once {at_once:7.1} MB/s, stream {streamed:7.1} MB/s, {:4.0} % ({:.0} to {:.0})",
                 share * 100.0,
@@ -120,13 +122,4 @@ fn turns(
         }
     }
     Ok((at_once, streamed))
-}
-
-fn sorted(mut values: Vec<f64>) -> Vec<f64> {
-    values.sort_by(f64::total_cmp);
-    values
-}
-
-fn median(sorted: &[f64]) -> f64 {
-    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }

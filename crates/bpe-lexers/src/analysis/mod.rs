@@ -34,7 +34,6 @@
 //! Milliseconds for the known patterns. Patterns that need more than 128 states are refused, so that
 //! pairs of states are few.
 
-mod bytes;
 pub(crate) mod cells;
 pub(crate) mod machine;
 mod parse;
@@ -47,7 +46,6 @@ mod automata;
 
 use core::fmt;
 
-pub use bytes::ByteMachine;
 pub use readings::Undecided;
 
 use crate::{Label, Pattern, Span};
