@@ -2,17 +2,15 @@
 
 mod common;
 
+use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use common::{command, data, run};
 
-/// How often it is killed: a few times, or as often as `BYTEPAIR_KILLS` says.
-fn kills() -> u32 {
-    let kills = std::env::var("BYTEPAIR_KILLS").ok();
-    kills.map_or(4, |kills| kills.parse().expect("a number"))
-}
+/// How often it is killed.
+const KILLS: u32 = 20;
 
 fn is_empty(folder: &Path) -> bool {
     let entries = std::fs::read_dir(folder);
@@ -38,8 +36,8 @@ fn killed_at_random_moments_it_goes_on_to_the_same_bytes() {
         let mut all: Vec<String> = common.iter().map(|&text| text.to_owned()).collect();
         all.extend(["--out".to_owned(), out.to_owned()]);
         all.extend(more.iter().map(|&text| text.to_owned()));
-        // Each file several times: more moments to be killed at while counting.
-        for _ in 0..6 {
+        // Each file more than once: more moments to be killed at while counting.
+        for _ in 0..3 {
             all.extend(corpora.iter().cloned());
         }
         all
@@ -70,12 +68,11 @@ fn killed_at_random_moments_it_goes_on_to_the_same_bytes() {
             .wrapping_add(1_442_695_040_888_963_407);
         (state >> 40) as f64 / (1_u64 << 24) as f64
     };
-    let kills = kills();
     let mut resumed = 0;
-    for number in 0..kills {
+    for number in 0..KILLS {
         std::fs::remove_file(&out).expect("written");
         // One in each part of the time, and then one more somewhere in what is left.
-        let share = (f64::from(number) + random()) / f64::from(kills);
+        let share = (f64::from(number) + random()) / f64::from(KILLS);
         for share in [share, random() * (1.0 - share)] {
             let texts: Vec<&str> = all.iter().map(String::as_str).collect();
             let mut child = command(&texts)
@@ -99,6 +96,52 @@ fn killed_at_random_moments_it_goes_on_to_the_same_bytes() {
         resumed > 0,
         "no kill came while there was something to go on with"
     );
+}
+
+#[test]
+fn checkpoints_take_less_than_2_percent_of_the_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (out, saved) = (path("out.json"), path("saved"));
+    let all = ["train", "--vocab-size", "2000", "--threads", "1"];
+    let with = ["--checkpoint", &saved, "--checkpoint-interval", "1"];
+    let mut child = command(&[&all[..], &with, &["--out", &out]].concat())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    let english = std::fs::read(data("corpora/english.txt")).expect("a corpus");
+    let start = Instant::now();
+    let state = Path::new(&saved).join("state.json");
+    // Up to the second checkpoint, each time with other letters, so with other words.
+    for rotation in (0..26).cycle() {
+        let text = std::fs::read_to_string(&state).unwrap_or_default();
+        if text.contains("\"number\":2") || start.elapsed() > Duration::from_secs(300) {
+            break;
+        }
+        let rotated = english.iter().map(|&byte| match byte {
+            b'a'..=b'z' => (byte - b'a' + rotation) % 26 + b'a',
+            byte => byte,
+        });
+        let rotated: Vec<u8> = rotated.collect();
+        pipe.write_all(&rotated).expect("it reads");
+    }
+    drop(pipe);
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success());
+    let report = String::from_utf8(output.stdout).expect("the report is text");
+    let line = report
+        .lines()
+        .find_map(|line| line.strip_prefix("checkpoints: "))
+        .expect("a line of the report");
+    let number = |text: &str| text.trim().parse::<f64>().expect("a number");
+    let (made, rest) = line.split_once(" in ").expect("the time");
+    let (_, share) = rest.split_once(", ").expect("the share");
+    let share = share.trim_end_matches(" % of the time");
+    assert!(number(made) >= 2.0, "{line}");
+    assert!(number(share) < 2.0, "{line}");
+    assert!(is_empty(Path::new(&saved)), "it is done");
 }
 
 #[test]

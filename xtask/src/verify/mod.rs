@@ -31,6 +31,7 @@ mod streams;
 mod support;
 mod time;
 mod train_memory;
+mod train_steps;
 mod training;
 mod undecided;
 mod vocabularies;
@@ -67,7 +68,7 @@ pub(crate) struct Arguments {
 type Check = fn(&mut Claims);
 
 /// The files of claims, in the order in which they are checked.
-const GROUPS: [(&str, Check); 28] = [
+const GROUPS: [(&str, Check); 29] = [
     ("core", core::check),
     ("last_token", last_token::check),
     ("properize", properize::check),
@@ -87,6 +88,7 @@ const GROUPS: [(&str, Check); 28] = [
     ("undecided", undecided::check),
     ("specials", specials::check),
     ("training", training::check),
+    ("train_steps", train_steps::check),
     ("train_memory", train_memory::check),
     ("automata", automata::check),
     ("cases", cases::check),

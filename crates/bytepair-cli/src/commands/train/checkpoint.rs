@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use bpe_core::byte_level;
-use bpe_train::Training;
+use bpe_train::{Training, WordCounts};
 use serde_json::{Value, json};
 
 use super::texts::Position;
@@ -20,9 +20,13 @@ const VERSION: u64 = 1;
 const STATE: &str = "state.json";
 const MERGES: &str = "merges";
 
-/// So many times what the last checkpoint took passes at least before the next one, which keeps their
-/// cost at 1 %.
+/// So many times what a checkpoint takes passes at least before it, which keeps their cost at 1 %.
 const REST: u32 = 100;
+
+/// What the first checkpoint is taken to need, there being none to go by: for the waits for the disk, and
+/// for each byte of the counts in memory.
+const FIRST: Duration = Duration::from_millis(200);
+const FIRST_PER_BYTE: Duration = Duration::from_nanos(5);
 
 /// A pair of tokens.
 pub(super) type Merge = (Vec<u8>, Vec<u8>);
@@ -33,8 +37,13 @@ pub(super) struct Checkpoint {
     interval: Duration,
     /// What the training is, in all that its result depends on.
     training: Value,
+    begun: Instant,
     last: Instant,
-    cost: Duration,
+    /// What the last one took; none was made yet.
+    cost: Option<Duration>,
+    /// How many were made by this process, and what they took.
+    made: u32,
+    spent: Duration,
     number: u64,
     phase: Phase,
 }
@@ -62,8 +71,11 @@ impl Checkpoint {
             folder: folder.to_owned(),
             interval,
             training,
+            begun: Instant::now(),
             last: Instant::now(),
-            cost: Duration::ZERO,
+            cost: None,
+            made: 0,
+            spent: Duration::ZERO,
             number: 0,
             phase: Phase::New,
         };
@@ -102,10 +114,24 @@ impl Checkpoint {
         &self.phase
     }
 
-    /// Whether it is time for the next one: always, at an interval of 0.
-    pub(super) fn is_due(&self) -> bool {
-        let rest = self.interval.max(self.cost * REST);
+    /// Whether it is time for the next one, where the counts are so many bytes: always, at an interval
+    /// of 0.
+    pub(super) fn is_due(&self, count_bytes: usize) -> bool {
+        let expected = self.cost.unwrap_or_else(|| {
+            let bytes = u32::try_from(count_bytes).unwrap_or(u32::MAX);
+            FIRST.saturating_add(FIRST_PER_BYTE.saturating_mul(bytes))
+        });
+        let rest = self.interval.max(expected.saturating_mul(REST));
         self.interval.is_zero() || self.last.elapsed() >= rest
+    }
+
+    /// What the checkpoints of this process took of its time, for the report.
+    pub(super) fn line(&self) -> String {
+        let share = self.spent.as_secs_f64() / self.begun.elapsed().as_secs_f64() * 100.0;
+        format!(
+            "checkpoints: {} in {:.2?}, {share:.2} % of the time",
+            self.made, self.spent
+        )
     }
 
     /// The word counts of the state, and those of what is held out.
@@ -146,8 +172,19 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Saves the merges so far; `save_counts` has saved all words.
-    pub(super) fn save_merges(&mut self, training: &Training) -> Result<(), CliError> {
+    /// Saves the merges so far, which all words of the text are known for.
+    pub(super) fn save_merges(
+        &mut self,
+        training: &Training,
+        counts: &WordCounts,
+        held_out: &WordCounts,
+    ) -> Result<(), CliError> {
+        if self.phase != Phase::Merging {
+            self.save_counts(Phase::Merging, |is_held_out, output| match is_held_out {
+                true => held_out.write_to(output),
+                false => counts.write_to(output),
+            })?;
+        }
         let start = Instant::now();
         let new = self.folder.join("merges.new");
         self.write_file(&new, |output| {
@@ -266,7 +303,10 @@ impl Checkpoint {
     }
 
     fn note(&mut self, start: Instant) {
-        self.cost = start.elapsed();
+        let cost = start.elapsed();
+        self.cost = Some(cost);
+        self.made += 1;
+        self.spent += cost;
         self.last = Instant::now();
     }
 

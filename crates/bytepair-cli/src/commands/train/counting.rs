@@ -98,7 +98,8 @@ pub(super) fn count(
     );
     loop {
         let saved = texts.position();
-        let is_due = || checkpoint.as_ref().is_some_and(Checkpoint::is_due);
+        let bytes = counter.memory_bytes();
+        let is_due = || checkpoint.as_ref().is_some_and(|due| due.is_due(bytes));
         let next = || {
             while !(texts.position() != saved && is_due())
                 && let Some(next) = texts.next_block()?
@@ -129,7 +130,10 @@ pub(super) fn count(
             true => Phase::Merging,
             false => Phase::Counting(texts.position()),
         };
-        if let Some(checkpoint) = checkpoint {
+        let bytes = counter.memory_bytes();
+        if let Some(checkpoint) = checkpoint
+            && checkpoint.is_due(bytes)
+        {
             checkpoint.save_counts(phase, |is_held_out, output| match is_held_out {
                 true => held_out.write_to(output),
                 false => counter.write_to(output).map_err(std::io::Error::other),

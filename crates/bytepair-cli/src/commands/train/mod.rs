@@ -49,7 +49,14 @@ pub(crate) fn run(args: &TrainArgs, session: &mut Session<'_>) -> Result<(), Cli
     progress.start_phase();
     let training = phases.run("merging", || {
         let options = options(args, &start, size);
-        learn(&counts, options, size, &progress, &mut checkpoint)
+        learn(
+            &counts,
+            &held_out,
+            options,
+            size,
+            &progress,
+            &mut checkpoint,
+        )
     })?;
     progress.start_phase();
     report::warn_about_merges(&training, size, session.warn);
@@ -64,6 +71,7 @@ pub(crate) fn run(args: &TrainArgs, session: &mut Session<'_>) -> Result<(), Cli
         report::lines(&counts, &held_out, &training, &dictionary)
     })?;
     lines.extend(phases.lines());
+    lines.extend(checkpoint.as_ref().map(Checkpoint::line));
     lines.push(format!("written: {}", args.out.display()));
     if let Some(checkpoint) = checkpoint {
         checkpoint.clear()?;
@@ -117,6 +125,7 @@ fn options(args: &TrainArgs, start: &Start, size: usize) -> TrainOptions {
 /// Learns the merges, after those of the checkpoint.
 fn learn(
     counts: &WordCounts,
+    held_out: &WordCounts,
     mut options: TrainOptions,
     size: usize,
     progress: &Progress,
@@ -131,14 +140,19 @@ fn learn(
         // All merges to begin with are among them, and the seed tokens with them.
         options = options.first_merges(saved);
     }
+    let count_bytes = counts.memory_bytes();
     let mut failed = None;
     let training = train_with(counts, &options, |so_far| {
         let merges = so_far.merges().len();
-        progress.merging(merges, before, size - 256);
+        let left = size.saturating_sub(so_far.vocabulary_size());
+        progress.merging(merges, before, merges + left);
         let due = checkpoint
             .as_mut()
-            .filter(|due| merges > before && due.is_due());
-        match due.map_or(Ok(()), |checkpoint| checkpoint.save_merges(so_far)) {
+            .filter(|due| merges > before && due.is_due(count_bytes));
+        let saved = due.map_or(Ok(()), |checkpoint| {
+            checkpoint.save_merges(so_far, counts, held_out)
+        });
+        match saved {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
                 failed = Some(error);
