@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cuts::Cutter;
 use crate::error::CliError;
@@ -41,32 +43,67 @@ impl Input {
         }
     }
 
-    /// The reader, and the number of bytes where it is known. Files whose names end in `.gz` or `.zst` are
-    /// unpacked.
-    pub(crate) fn open<'s>(
-        &self,
-        stdin: &'s mut (dyn Read + Send),
-    ) -> Result<(Box<dyn Read + Send + 's>, Option<u64>), CliError> {
+    /// Opens it. Files whose names end in `.gz` or `.zst` are unpacked.
+    pub(crate) fn open<'s>(&self, stdin: &'s mut (dyn Read + Send)) -> Result<Open<'s>, CliError> {
+        let read = Arc::new(AtomicU64::new(0));
         let path = match self {
-            Self::Stdin => return Ok((Box::new(stdin), None)),
+            Self::Stdin => {
+                return Ok(Open {
+                    reader: Box::new(Counted::new(stdin, &read)),
+                    size: None,
+                    read,
+                });
+            }
             Self::File(path) => path,
         };
-        let open = || {
-            let file = File::open(path)?;
-            let data = file.metadata()?;
-            Ok((file, data.is_file().then_some(data.len())))
-        };
-        let open = open().map_err(|error: io::Error| CliError::reading(&self.name(), error));
-        let (file, size) = open?;
+        let failed = |error: io::Error| CliError::reading(&self.name(), error);
+        let file = File::open(path).map_err(failed)?;
+        let data = file.metadata().map_err(failed)?;
+        let mut reader: Box<dyn Read + Send> = Box::new(Counted::new(file, &read));
         if path
             .extension()
             .is_some_and(|ending| ending == "gz" || ending == "zst")
         {
-            let text = unpack(Box::new(file));
-            let text = text.map_err(|error| CliError::reading(&self.name(), error))?;
-            return Ok((text, None));
+            reader = unpack(reader).map_err(failed)?;
         }
-        Ok((Box::new(file), size))
+        Ok(Open {
+            reader,
+            size: data.is_file().then_some(data.len()),
+            read,
+        })
+    }
+}
+
+/// An input that is being read.
+pub(crate) struct Open<'s> {
+    pub(crate) reader: Box<dyn Read + Send + 's>,
+    /// Its bytes, packed where it is packed; not known of standard input and of pipes.
+    pub(crate) size: Option<u64>,
+    /// How many of these have been read.
+    pub(crate) read: Arc<AtomicU64>,
+}
+
+/// Counts what is read.
+pub(crate) struct Counted<R> {
+    reader: R,
+    read: Arc<AtomicU64>,
+}
+
+impl<R> Counted<R> {
+    /// Adds the bytes to `read`.
+    pub(crate) fn new(reader: R, read: &Arc<AtomicU64>) -> Self {
+        Self {
+            reader,
+            read: Arc::clone(read),
+        }
+    }
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buffer)?;
+        self.read.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
     }
 }
 
@@ -251,6 +288,29 @@ mod tests {
     fn corpus(name: &str) -> Vec<u8> {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench-data/corpora/");
         std::fs::read(format!("{folder}{name}")).expect("a corpus")
+    }
+
+    #[test]
+    fn of_a_packed_file_the_packed_bytes_are_counted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("english.txt.gz");
+        let file = File::create(&path).expect("a file");
+        let mut packer = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+        let text = corpus("english.txt");
+        io::Write::write_all(&mut packer, &text).expect("written");
+        packer.finish().expect("written");
+        let size = path.metadata().expect("it is there").len();
+        let mut stdin = io::empty();
+        let opened = Input::File(path).open(&mut stdin);
+        let mut opened = opened.unwrap_or_else(|_| panic!("it opens"));
+        assert_eq!(opened.size, Some(size));
+        let mut half = vec![0; text.len() / 2];
+        opened.reader.read_exact(&mut half).expect("it unpacks");
+        let read = opened.read.load(Ordering::Relaxed);
+        assert!(0 < read && read < size, "{read} of {size}");
+        opened.reader.read_to_end(&mut half).expect("it unpacks");
+        assert!(half == text);
+        assert_eq!(opened.read.load(Ordering::Relaxed), size);
     }
 
     fn blocks_of(text: &[u8], cutter: &Cutter, block_bytes: usize) -> Vec<Block> {

@@ -1,13 +1,14 @@
 //! Blocks through a function, on several threads, in order.
 
 use std::io::{Read, Write};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cuts::Cutter;
 use crate::error::CliError;
-use crate::input::{Block, BlockSource, Blocks, Input, LineBlocks};
+use crate::input::{Block, BlockSource, Blocks, Input, LineBlocks, Open};
 
 /// Bytes of the blocks that are read ahead for all threads together, at most.
 const BLOCKS_BYTES: usize = 16 << 20;
@@ -43,7 +44,7 @@ impl Session<'_> {
         mut sink: impl FnMut(&mut dyn Write, T) -> Result<(), CliError>,
     ) -> Result<(), CliError> {
         let block_bytes = self.block_bytes(threads);
-        let (reader, size) = input.open(self.stdin)?;
+        let Open { reader, size, read } = input.open(self.stdin)?;
         let bar = progress_bar(size, self.is_watched);
         let name = input.name();
         let warn = &mut *self.warn;
@@ -51,8 +52,8 @@ impl Session<'_> {
         let cutter = cutter.as_ref().map_err(String::as_str);
         let blocks = Blocks::new(reader, cutter, block_bytes, &mut warn);
         let stdout = &mut *self.stdout;
-        let result = run(blocks, &name, threads, work, |done: usize, result| {
-            bar.inc(done as u64);
+        let result = run(blocks, &name, threads, work, |result| {
+            bar.set_position(read.load(Ordering::Relaxed));
             sink(stdout, result)
         });
         bar.finish_and_clear();
@@ -70,20 +71,14 @@ impl Session<'_> {
         mut sink: impl FnMut(&mut dyn Write, T) -> Result<(), CliError>,
     ) -> Result<(), CliError> {
         let block_bytes = self.block_bytes(threads);
-        let (reader, size) = input.open(self.stdin)?;
+        let Open { reader, size, read } = input.open(self.stdin)?;
         let bar = progress_bar(size, self.is_watched);
         let blocks = LineBlocks::new(reader, block_bytes);
         let stdout = &mut *self.stdout;
-        let result = run(
-            blocks,
-            &input.name(),
-            threads,
-            work,
-            |done: usize, result| {
-                bar.inc(done as u64);
-                sink(stdout, result)
-            },
-        );
+        let result = run(blocks, &input.name(), threads, work, |result| {
+            bar.set_position(read.load(Ordering::Relaxed));
+            sink(stdout, result)
+        });
         bar.finish_and_clear();
         result
     }
@@ -94,13 +89,13 @@ impl Session<'_> {
     }
 }
 
-/// Runs `work` on the blocks and `sink` on the results, with the number of bytes of their block.
+/// Runs `work` on the blocks and `sink` on the results.
 fn run<T: Send>(
     mut blocks: impl BlockSource,
     name: &str,
     threads: usize,
     work: impl Fn(&Block) -> Result<T, CliError> + Sync,
-    mut sink: impl FnMut(usize, T) -> Result<(), CliError>,
+    mut sink: impl FnMut(T) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     let mut next_block = || {
         let block = blocks.next_block();
@@ -110,7 +105,7 @@ fn run<T: Send>(
     let (mut next, is_last) = next_block()?;
     if threads <= 1 || is_last {
         while let Some(block) = next {
-            sink(block.bytes.len(), work(&block)?)?;
+            sink(work(&block)?)?;
             next = next_block()?.0;
         }
         return Ok(());
@@ -125,8 +120,7 @@ fn run<T: Send>(
             let (done, results) = sync_channel(2);
             scope.spawn(move || {
                 for block in waiting {
-                    let result = work(&block).map(|result| (block.bytes.len(), result));
-                    if done.send(result).is_err() {
+                    if done.send(work(&block)).is_err() {
                         return;
                     }
                 }
@@ -155,8 +149,7 @@ fn run<T: Send>(
             }
             let result = lanes[received % threads].1.recv();
             received += 1;
-            let (bytes, result) = result.map_err(|_| lost_thread())??;
-            sink(bytes, result)?;
+            sink(result.map_err(|_| lost_thread())??)?;
         }
     })
 }
@@ -198,8 +191,7 @@ mod tests {
             let blocks = Blocks::new(text.as_bytes(), Ok(&cutter), 50, &mut warn);
             let mut joined = Vec::new();
             let work = |block: &Block| Ok(block.bytes.clone());
-            let sink = |bytes: usize, part: Vec<u8>| {
-                assert_eq!(bytes, part.len());
+            let sink = |part: Vec<u8>| {
                 joined.extend(part);
                 Ok(())
             };
@@ -221,7 +213,7 @@ mod tests {
                 true => Err(CliError::Input(format!("at {}", block.start))),
                 false => Ok(block.start + block.bytes.len() as u64),
             };
-            let sink = |_: usize, block_end: u64| {
+            let sink = |block_end: u64| {
                 end = block_end;
                 Ok(())
             };
@@ -250,11 +242,12 @@ mod tests {
             let mut warn = |_: &str| {};
             let blocks = Blocks::new(Failing(1000), Ok(&cutter), 100, &mut warn);
             let mut bytes = 0;
-            let sink = |part: usize, ()| {
+            let work = |block: &Block| Ok(block.bytes.len());
+            let sink = |part: usize| {
                 bytes += part;
                 Ok(())
             };
-            let error = run(blocks, "text", threads, |_| Ok(()), sink).expect_err("fails");
+            let error = run(blocks, "text", threads, work, sink).expect_err("fails");
             assert_eq!(error.message(), Some("cannot read text: the disk is gone"));
             assert!(bytes > 800, "{bytes} bytes before the error");
         }

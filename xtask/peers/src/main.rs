@@ -12,6 +12,7 @@ mod interleave;
 mod lexers;
 mod load;
 mod models;
+mod one_file;
 mod oracle;
 mod peer;
 mod random;
@@ -61,6 +62,11 @@ enum Command {
     /// Our trainer, in the child process of `training-speed`.
     #[command(hide = true)]
     TrainingSpeedChild(training_speed::Child),
+    /// Time one long file on several threads, ours beside 004's overlap, gigatoken and tokenizers.
+    OneFile(one_file::Arguments),
+    /// One of our ways, in the child process of `one-file`.
+    #[command(hide = true)]
+    OneFileChild(one_file::Child),
     /// The process of one tokenizer, which `speed` asks.
     #[command(hide = true)]
     SpeedChild {
@@ -108,6 +114,8 @@ fn main() -> ExitCode {
         Command::Speed(arguments) => speed::run(&arguments),
         Command::TrainingSpeed(arguments) => training_speed::run(&arguments),
         Command::TrainingSpeedChild(child) => training_speed::child(&child).map(|()| true),
+        Command::OneFile(arguments) => one_file::run(&arguments),
+        Command::OneFileChild(child) => one_file::child(&child).map(|()| true),
         Command::SpeedChild { name, cores } => speed::child(&name, &cores).map(|()| true),
         Command::IncrementalChild { side, dictionary } => {
             incremental::child(&side, &dictionary).map(|()| true)

@@ -18,7 +18,7 @@ pub(crate) fn run(args: &DecodeArgs, session: &mut Session<'_>) -> Result<(), Cl
     // How special tokens in text are treated makes no difference to ids.
     let encoder = Encoder::load(&args.tokenizer, &SpecialArgs::default(), false)?;
     for input in Input::all(&args.files) {
-        let (reader, _) = input.open(session.stdin)?;
+        let reader = input.open(session.stdin)?.reader;
         let mut decoder = Decoder::new(&encoder, input.name(), args.lossy);
         decoder.read(BufReader::with_capacity(1 << 16, reader), session.stdout)?;
     }

@@ -159,7 +159,7 @@ impl Job<'_> {
             CliError::Vocabulary(message)
         })?;
         let mut stream = tokenizer.stream().map_err(failed)?;
-        let (mut reader, _) = self.input.open(session.stdin)?;
+        let mut reader = self.input.open(session.stdin)?.reader;
         let mut buffer = vec![0; STREAM_BYTES];
         let mut separated = Separated::default();
         let mut ids = Vec::new();

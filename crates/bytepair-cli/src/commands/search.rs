@@ -26,7 +26,7 @@ pub(crate) fn run(args: &SearchArgs, session: &mut Session<'_>) -> Result<(), Cl
     let mut is_found = false;
     for input in inputs {
         let name = input.name();
-        let (mut reader, _) = input.open(session.stdin)?;
+        let mut reader = input.open(session.stdin)?.reader;
         let mut words = IdReader::new(name.clone(), args.binary);
         let mut block = vec![0; session.block_bytes.unwrap_or(BLOCK_BYTES).max(1)];
         let mut ids = Vec::new();

@@ -26,7 +26,7 @@ pub(crate) fn run(args: &ValidateArgs, session: &mut Session<'_>) -> Result<(), 
     let mut is_wrong = false;
     for input in inputs {
         let block_bytes = session.block_bytes.unwrap_or(BLOCK_BYTES);
-        let (reader, _) = input.open(session.stdin)?;
+        let reader = input.open(session.stdin)?.reader;
         let ids = IdReader::new(input.name(), args.binary);
         let found = validate(&mut validator, reader, ids, block_bytes)?;
         let Some(mismatch) = found else {

@@ -17,7 +17,7 @@ pub(crate) fn folder(name: &str) -> Result<PathBuf, Error> {
 }
 
 /// Our embedded vocabulary in the forms that others read.
-pub(super) fn source(encoding: &str) -> Result<Source, Error> {
+pub(crate) fn source(encoding: &str) -> Result<Source, Error> {
     let tokenizer = Tokenizer::from_name(encoding)?;
     let folder = folder("vocabularies")?;
     let source = Source {

@@ -12,7 +12,7 @@ use bytepair::Tokenizer;
 use super::progress::Progress;
 use crate::cuts::Cutter;
 use crate::error::CliError;
-use crate::input::{Block, BlockSource, Blocks, Input};
+use crate::input::{Block, BlockSource, Blocks, Counted, Input};
 use crate::lines::text_of;
 use crate::unpack::unpack;
 
@@ -117,10 +117,7 @@ impl<'a> Texts<'a> {
             },
             Input::File(path) => Box::new(File::open(path).map_err(failed)?),
         };
-        let counted = Counted {
-            reader,
-            read: Arc::clone(&self.read),
-        };
+        let counted = Counted::new(reader, &self.read);
         let mut reader = unpack(Box::new(counted)).map_err(failed)?;
         let offset = self.position.offset;
         let skipped = io::copy(&mut (&mut reader).take(offset), &mut io::sink());
@@ -151,20 +148,6 @@ fn size_of_input(input: &Input) -> Option<u64> {
     };
     let data = path.metadata().ok()?;
     data.is_file().then_some(data.len())
-}
-
-/// Counts what is read.
-struct Counted<R> {
-    reader: R,
-    read: Arc<AtomicU64>,
-}
-
-impl<R: Read> Read for Counted<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.reader.read(buffer)?;
-        self.read.fetch_add(read as u64, Ordering::Relaxed);
-        Ok(read)
-    }
 }
 
 /// Where blocks may end: for JSON Lines behind a line, else where no word goes across.
