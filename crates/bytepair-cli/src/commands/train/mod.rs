@@ -33,6 +33,7 @@ pub(crate) fn run(args: &TrainArgs, session: &mut Session<'_>) -> Result<(), Cli
     let interval = Duration::try_from_secs_f64(args.checkpoint_interval);
     let interval =
         interval.map_err(|error| CliError::Usage(format!("--checkpoint-interval: {error}")))?;
+    save::prepare(&format, &args.out)?;
     let mut checkpoint = match &args.checkpoint {
         Some(folder) => Some(Checkpoint::open(folder, interval, what(args, &start))?),
         None => None,
@@ -45,6 +46,9 @@ pub(crate) fn run(args: &TrainArgs, session: &mut Session<'_>) -> Result<(), Cli
     });
     let (counts, held_out) = counted?;
     report::warn_about_words(&counts, session.warn);
+    if args.hold_out.is_some() && held_out.is_empty() {
+        (session.warn)("nothing is held out: the text has too few blocks");
+    }
 
     progress.start_phase();
     let training = phases.run("merging", || {

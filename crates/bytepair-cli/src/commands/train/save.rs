@@ -1,7 +1,7 @@
 //! The vocabulary as files.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bpe_core::{Dictionary, gpt2, tiktoken};
 use bytepair::{Pattern, Specials, TokenId, Tokenizer, TokenizerBuilder};
@@ -36,6 +36,21 @@ impl Format {
     }
 }
 
+/// Fails where `out` cannot be written: before hours of training, not after them.
+pub(super) fn prepare(format: &Format, out: &Path) -> Result<(), CliError> {
+    let path = match format {
+        Format::TokenizerJson | Format::Tiktoken => out.to_owned(),
+        Format::Gpt2 => {
+            let created = fs::create_dir_all(out);
+            created.map_err(|error| cannot_write(out, error))?;
+            out.join("vocab.json")
+        }
+    };
+    let new = new_name(&path);
+    let written = fs::write(&new, "").and_then(|()| fs::remove_file(&new));
+    written.map_err(|error| cannot_write(&path, error))
+}
+
 /// Writes the vocabulary to `out`.
 pub(super) fn save(
     format: &Format,
@@ -52,8 +67,6 @@ pub(super) fn save(
         }
         Format::Tiktoken => write(out, &tiktoken::write(dictionary.vocabulary())),
         Format::Gpt2 => {
-            let created = fs::create_dir_all(out);
-            created.map_err(|error| cannot_write(out, error))?;
             write(&out.join("vocab.json"), &gpt2::write_vocab(dictionary))?;
             write(&out.join("merges.txt"), &gpt2::write_merges(dictionary))
         }
@@ -76,8 +89,14 @@ pub(super) fn tokenizer(
 
 /// Writes a file whole or not at all: a vocabulary of which a part is missing looks like one.
 fn write(path: &Path, text: &str) -> Result<(), CliError> {
-    let mut new = path.as_os_str().to_owned();
-    new.push(".new");
+    let new = new_name(path);
     let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
     written.map_err(|error| cannot_write(path, error))
+}
+
+/// What a file is called until it is complete.
+fn new_name(path: &Path) -> PathBuf {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    new.into()
 }

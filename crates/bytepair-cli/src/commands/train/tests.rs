@@ -254,6 +254,24 @@ fn what_is_held_out_is_not_learned_from_and_is_reported_on() {
 }
 
 #[test]
+fn where_the_vocabulary_cannot_be_written_is_said_before_anything_is_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for out in ["missing/t.json", "missing/t.tiktoken", "file/t"] {
+        std::fs::write(folder.path().join("file"), "").expect("written");
+        let out = folder.path().join(out).display().to_string();
+        let (_, result) = run_with(&["train", "--out", &out, "no such input"], b"", 100);
+        let error = result.expect_err("no such folder");
+        let message = error.message();
+        assert!(
+            message
+                .as_ref()
+                .is_some_and(|text| text.contains("cannot write")),
+            "{message:?}"
+        );
+    }
+}
+
+#[test]
 fn a_small_limit_of_memory_changes_nothing_but_what_cannot_be_trained_in_it_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let words: String = (0..3000).map(|n| format!(" word{}", n * n)).collect();
