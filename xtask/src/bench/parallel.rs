@@ -57,6 +57,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Error> {
         "lengths".to_owned(),
         lengths(&tokenizer, &texts, repeats, &mut page)?,
     );
+    results.insert(
+        "batches".to_owned(),
+        batches(&tokenizer, &texts, &mut page)?,
+    );
     results.insert("model".to_owned(), model(&tokenizer, &texts, &mut page)?);
     println!("{page}");
     if let Some(path) = &arguments.markdown {
@@ -379,6 +383,50 @@ fn lengths(
         })?;
         writeln!(page, "| {threads} | {ms:.2} |")?;
         results.push(json!({"figure": "Threads", "at": threads, "ms": ms}));
+    }
+    Ok(results.into())
+}
+
+/// Whether a batch takes the same time each time (P23), on as many threads as are asked for.
+fn batches(
+    tokenizer: &Tokenizer,
+    texts: &[(String, String)],
+    page: &mut String,
+) -> Result<Value, Error> {
+    const DOCUMENTS: usize = 256;
+    const RUNS: usize = 20;
+    writeln!(
+        page,
+        "\n## A batch, over and over (P23)\n\n{DOCUMENTS} documents of 16 KB of all corpora, o200k_base, {RUNS} runs on {} processors.\n\n\
+         | threads | median ms | slowest over median | times one thread |\n|---|---|---|---|",
+        std::thread::available_parallelism().map_or(1, usize::from)
+    )?;
+    let documents: Vec<String> = (0..DOCUMENTS)
+        .map(|number| {
+            let text = &texts[number % texts.len()].1;
+            let start = text.floor_char_boundary(text.len() / (DOCUMENTS + 1) * number);
+            sized(&text[start..], 16 << 10)
+        })
+        .collect();
+    let mut results = Vec::new();
+    let mut alone = None;
+    for threads in [1, 2, 8] {
+        let team = tokenizer.parallel().threads(threads);
+        team.encode_batch(&documents)?;
+        let mut times = Vec::new();
+        for _ in 0..RUNS {
+            let start = Instant::now();
+            team.encode_batch(&documents)?;
+            times.push(start.elapsed().as_secs_f64() * 1e3);
+        }
+        let ms = median(&times);
+        let slowest = times.iter().copied().fold(0.0, f64::max) / ms;
+        let speedup = *alone.get_or_insert(ms) / ms;
+        writeln!(
+            page,
+            "| {threads} | {ms:.2} | {slowest:.2} | {speedup:.2} |"
+        )?;
+        results.push(json!({"threads": threads, "ms": ms, "slowest_over_median": slowest, "speedup": speedup}));
     }
     Ok(results.into())
 }
