@@ -19,8 +19,15 @@ pub enum Equivalence {
         /// Whether the tokens have the same ids too.
         same_ids: bool,
     },
-    /// Some text is not; this is a shortest.
+    /// Some text is not. Of [`equivalent`] this is a shortest.
     Different(Witness),
+    /// Neither was found within the limits: these tokens' text is one that the dictionaries tokenize in
+    /// different ways, and whether a piece has them is open. Only where a pre-tokenizer cuts
+    /// ([`equivalent_in_pieces`](crate::equivalent_in_pieces)).
+    Unknown {
+        /// The text of the tokens.
+        text: Vec<u8>,
+    },
 }
 
 /// A shortest text that two dictionaries tokenize in different ways.
@@ -81,7 +88,7 @@ pub fn equivalent(
         }
     }
     let forms = [first, second];
-    let pairs = [PairRelation::new(first)?, PairRelation::new(second)?];
+    let pairs = relations(forms)?;
     let matching = Matching::new(forms, &pairs);
     let mut best = matching.alone.clone();
     let differing = differing_rows(&matching, &pairs);
@@ -120,28 +127,42 @@ pub fn equivalent(
     }))
 }
 
+/// The relations of both, which two threads build.
+pub(crate) fn relations(
+    forms: [&Arc<CanonicalForm>; 2],
+) -> Result<[PairRelation; 2], RelationError> {
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| PairRelation::new(forms[1]));
+        let first = PairRelation::new(forms[0]);
+        let second = second.join();
+        // Its panic goes on here.
+        let second = second.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok([first?, second?])
+    })
+}
+
 /// A token of both dictionaries.
 #[derive(Clone, Copy)]
-struct Common<'v> {
-    bytes: &'v [u8],
+pub(crate) struct Common<'v> {
+    pub(crate) bytes: &'v [u8],
     /// Numbers and states on both sides.
-    numbers: [u32; 2],
-    rows: [u32; 2],
+    pub(crate) numbers: [u32; 2],
+    pub(crate) rows: [u32; 2],
 }
 
 /// Which tokens of two dictionaries are the same bytes.
-struct Matching<'v> {
+pub(crate) struct Matching<'v> {
     /// The canonical tokens of both.
-    tokens: Vec<Common<'v>>,
+    pub(crate) tokens: Vec<Common<'v>>,
     /// Of each number on both sides, the place in `tokens`.
-    places: [Vec<u32>; 2],
+    pub(crate) places: [Vec<u32>; 2],
     /// A shortest canonical token of one side alone.
     alone: Option<Vec<u8>>,
-    same_ids: bool,
+    pub(crate) same_ids: bool,
 }
 
 impl<'v> Matching<'v> {
-    fn new(forms: [&'v Arc<CanonicalForm>; 2], pairs: &[PairRelation; 2]) -> Self {
+    pub(crate) fn new(forms: [&'v Arc<CanonicalForm>; 2], pairs: &[PairRelation; 2]) -> Self {
         let mut matching = Self {
             tokens: Vec::with_capacity(pairs[0].len()),
             places: [0, 1].map(|side: usize| vec![NONE; pairs[side].len()]),
@@ -189,7 +210,7 @@ impl<'v> Matching<'v> {
 
 /// The pairs of rows of one token that differ, each with the shortest token that has them: its length,
 /// its place, and the rows; shortest first.
-fn differing_rows(
+pub(crate) fn differing_rows(
     matching: &Matching<'_>,
     pairs: &[PairRelation; 2],
 ) -> Vec<(usize, u32, [u32; 2])> {

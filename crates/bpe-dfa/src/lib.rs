@@ -8,22 +8,24 @@
 //! |---|---|
 //! | [`PairRelation`] | may these two tokens stand beside each other; states and transitions of the minimal automaton |
 //! | [`Validator`], [`repair`] | where does a stream of tokens stop being what the tokenizer makes; what should it be |
-//! | [`equivalent`] | are two dictionaries the same function, or what is a shortest text on which they differ |
+//! | [`equivalent`], [`equivalent_in_pieces`] | are two dictionaries the same function, or what is a shortest text on which they differ |
 //! | [`CanonicalMasks`] | which tokens may come next, as bits |
 //! | [`TokenDfa`] | the canonical tokenizations of a regular language; which tokens may come next in one |
+//! | [`PieceWalk`] | where a pre-tokenizer cuts among tokens, without their bytes |
 //! | [`TokenSearch`] | where a regular expression matches in the text of any tokens, which are not decoded |
 //! | [`LazyTransducer`] | bytes in, tokens out, one step a byte, each token as early as can be |
 //! | [`explicit`] | the automata of the paper, state by state, for small dictionaries |
 //!
-//! All of it is about **merges inside one span**: what a pre-tokenizer cuts, special tokens and whole-piece
-//! look-up are the business of the crate `bytepair`, which puts these parts together
-//! (`Tokenizer::validator`). The dictionary must be proper ([`bpe_core::CanonicalForm::is_proper`]);
+//! All of it is about **merges inside one span**, but for a [`TokenDfa`] that is given [`Boundaries`]: what
+//! a pre-tokenizer cuts, special tokens and whole-piece look-up are the business of the crate `bytepair`,
+//! which puts these parts together (`Tokenizer::validator`, `Tokenizer::token_dfa`). The dictionary must be proper ([`bpe_core::CanonicalForm::is_proper`]);
 //! [`bpe_core::CanonicalForm::properize`] makes most others proper first.
 //!
 //! Numbers in front of a section (000, 002) name papers: docs/architecture.md, Sources.
 
 #![forbid(unsafe_code)]
 
+mod boundaries;
 mod equivalence;
 mod error;
 pub mod explicit;
@@ -32,18 +34,23 @@ mod masks;
 mod order;
 mod pairs;
 mod pending;
+mod piece_equivalence;
+mod piece_walk;
 mod rows;
 mod search;
 mod token_dfa;
 mod transducer;
 mod validator;
 
+pub use boundaries::Boundaries;
 pub use equivalence::{Equivalence, Witness, equivalent};
 pub use error::RelationError;
 pub use masks::CanonicalMasks;
 pub use pairs::{PairRelation, StateId};
+pub use piece_equivalence::equivalent_in_pieces;
+pub use piece_walk::{PieceWalk, TokenClasses};
 pub use search::{TokenMatch, TokenSearch};
-pub use token_dfa::{TokenDfa, TokenState};
+pub use token_dfa::{TokenDfa, TokenSequences, TokenState};
 pub use transducer::{LazyTransducer, TransducerStats};
 pub use validator::{Mismatch, Reason, Repair, RepairError, Validator, repair};
 

@@ -1,6 +1,6 @@
 //! The distinct rows of the pair relation: which tokens cannot follow.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
 
 use foldhash::fast::FixedState;
@@ -52,7 +52,7 @@ impl Rows {
             starts: Vec::new(),
             spans: Vec::new(),
         };
-        let mut table: HashTable<u32> = HashTable::new();
+        let mut table: HashTable<(u32, u64)> = HashTable::with_capacity(count / 3);
         let hasher = FixedState::default();
         let by_start = ByStart::new(forests);
         let mut of_number = vec![0_u32; count];
@@ -102,25 +102,26 @@ impl Rows {
     fn intern(
         &mut self,
         intervals: &[(u32, u32)],
-        table: &mut HashTable<u32>,
+        table: &mut HashTable<(u32, u64)>,
         hasher: &FixedState,
     ) -> u32 {
-        let hash = hasher.hash_one(intervals);
+        let mut state = hasher.build_hasher();
+        for &(start, end) in intervals {
+            state.write_u64(u64::from(start) << 32 | u64::from(end));
+        }
+        let hash = state.finish();
         // Built at the end, and taken away again where the row is there.
         let row = self.rows.len();
         let (starts, spans) = (self.starts.len(), self.spans.len());
         self.append(intervals);
-        let is_same = |&other: &u32| self.is_same(other as usize, row);
-        if let Some(&found) = table.find(hash, is_same) {
+        let is_same = |&(other, its): &(u32, u64)| its == hash && self.is_same(other as usize, row);
+        if let Some(&(found, _)) = table.find(hash, is_same) {
             self.rows.truncate(row);
             self.starts.truncate(starts);
             self.spans.truncate(spans);
             return found;
         }
-        table.insert_unique(hash, row as u32, |&other| {
-            let intervals: Vec<(u32, u32)> = self.raw_intervals(other as usize);
-            hasher.hash_one(intervals.as_slice())
-        });
+        table.insert_unique(hash, (row as u32, hash), |&(_, hash)| hash);
         row as u32
     }
 
@@ -164,12 +165,6 @@ impl Rows {
         let at = (row.first + index) as usize;
         let end = self.starts.get(at + 1);
         self.starts[at] as usize..end.map_or(self.spans.len(), |&end| end as usize)
-    }
-
-    fn raw_intervals(&self, row: usize) -> Vec<(u32, u32)> {
-        self.intervals(row as u32)
-            .map(|interval| (interval.start, interval.end))
-            .collect()
     }
 
     /// Number of rows.

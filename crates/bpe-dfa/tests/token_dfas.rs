@@ -4,7 +4,7 @@ mod small;
 
 use bpe_core::TokenId;
 use bpe_core::reference::Reference;
-use bpe_dfa::explicit::{ExplicitDfa, Limits, StringDfa};
+use bpe_dfa::explicit::{ExplicitDfa, Limits, StringDfa, WindowValidator};
 use bpe_dfa::{TokenDfa, TokenState};
 use small::{Random, canonical, dictionary_of, random_merges};
 
@@ -94,9 +94,62 @@ fn the_canonical_tokenizations_of_the_language_are_accepted_and_no_other_sequenc
     );
 }
 
+/// 002 section 5: where k tokens decide the state, windows of k + 1 decide the sequence.
 #[test]
-fn sequences_are_counted_by_length() {
+fn windows_of_k_and_one_tokens_decide_k_local_languages() {
+    let mut random = Random(71);
+    let limits = Limits::default();
+    let (mut wide, mut not_local, mut invalid) = (0, 0, 0);
+    for round in 0..80 {
+        let dictionary = dictionary_of(&random_merges(&mut random, 2, 5));
+        let form = canonical(&dictionary);
+        let language = StringDfa::from_regex(PATTERNS[round % 8], &limits).expect("small");
+        let dfa = ExplicitDfa::new(&language, &form, &limits);
+        let dfa = dfa.expect("small").trim().minimize();
+        let Some(validator) = WindowValidator::new(&dfa, &limits).expect("small") else {
+            not_local += 1;
+            continue;
+        };
+        wide += u32::from(validator.window() > 2);
+        let ids: Vec<TokenId> = dictionary
+            .vocabulary()
+            .iter()
+            .map(|token| token.0)
+            .collect();
+        let mut sequences = vec![Vec::new()];
+        for _ in 0..5 {
+            for tokens in &sequences {
+                assert_eq!(
+                    validator.accepts(tokens),
+                    dfa.accepts(tokens.iter().copied())
+                );
+                let dies = |&count: &usize| {
+                    let beginning = tokens.iter().copied().take(count + 1);
+                    dfa.walk(dfa.start(), beginning).is_none()
+                };
+                let expected = (0..tokens.len()).find(dies);
+                assert_eq!(validator.first_invalid(tokens), expected, "{tokens:?}");
+                invalid += u32::from(expected.is_some());
+            }
+            // Those that die early do so with whatever follows.
+            sequences.retain(|tokens| dfa.walk(dfa.start(), tokens.iter().copied()).is_some());
+            let longer = |tokens: &Vec<TokenId>| {
+                let tokens = tokens.clone();
+                ids.iter().map(move |&id| [&tokens[..], &[id]].concat())
+            };
+            sequences = sequences.iter().flat_map(longer).collect();
+        }
+    }
+    assert!(
+        wide > 10 && not_local > 0 && invalid > 1_000,
+        "{wide} {not_local} {invalid}"
+    );
+}
+
+#[test]
+fn sequences_are_counted_and_sampled_by_length() {
     let mut random = Random(67);
+    let mut samples = 0;
     for round in 0..60 {
         let dictionary = dictionary_of(&random_merges(&mut random, 2, 8));
         let form = canonical(&dictionary);
@@ -121,6 +174,7 @@ fn sequences_are_counted_by_length() {
                 dfa.count(dfa.start(), length, 1 << 20),
                 Some(accepted as u128)
             );
+            samples += check_samples(&mut dfa, &sequences, length, &mut random);
             sequences = sequences
                 .iter()
                 .flat_map(|tokens: &Vec<TokenId>| {
@@ -129,6 +183,45 @@ fn sequences_are_counted_by_length() {
                 .collect();
         }
     }
+    assert!(samples > 5_000, "{samples}");
+}
+
+/// Each accepted sequence is drawn, all of them about as often. Returns how many were drawn.
+fn check_samples(
+    dfa: &mut TokenDfa,
+    sequences: &[Vec<TokenId>],
+    length: usize,
+    random: &mut Random,
+) -> usize {
+    let accepted: Vec<&Vec<TokenId>> = sequences
+        .iter()
+        .filter(|tokens| dfa.accepts(tokens))
+        .collect();
+    let drawn = dfa.sequences(dfa.start(), length, 1 << 20).expect("few");
+    let mut bits = || {
+        let half = |random: &mut Random| random.below(1 << 31) as u64;
+        half(random) << 62 | half(random) << 31 | half(random)
+    };
+    if accepted.is_empty() {
+        assert_eq!(drawn.sample(bits), None);
+        return 0;
+    }
+    const EACH: usize = 40;
+    let mut counts = std::collections::HashMap::new();
+    for _ in 0..EACH * accepted.len().min(30) {
+        let tokens = drawn.sample(&mut bits).expect("one");
+        assert!(accepted.contains(&&tokens));
+        *counts.entry(tokens).or_insert(0) += 1;
+    }
+    if accepted.len() <= 30 {
+        assert_eq!(counts.len(), accepted.len());
+        // Six standard deviations of about 40.
+        assert!(
+            counts.values().all(|&count| (2..=80).contains(&count)),
+            "{counts:?}"
+        );
+    }
+    counts.values().sum()
 }
 
 #[test]

@@ -119,7 +119,7 @@ mod transcription;
 
 #[cfg(feature = "automata")]
 pub use analysis::automata_difference;
-pub use analysis::{Analysis, AnalysisError, Undecided, difference};
+pub use analysis::{Analysis, AnalysisError, ByteMachine, Undecided, difference};
 #[cfg(feature = "automata")]
 pub use automata::AutomataLexer;
 pub use classes::unicode_version;

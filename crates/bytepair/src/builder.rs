@@ -289,6 +289,8 @@ impl TokenizerBuilder {
                 stream: OnceLock::new(),
                 #[cfg(feature = "dfa")]
                 pairs: OnceLock::new(),
+                #[cfg(feature = "dfa")]
+                classes: OnceLock::new(),
                 parallel: ParallelParts::new(self.own_encoder),
             }),
             policy: Arc::new(policy),

@@ -63,6 +63,8 @@ mod specials;
 mod stream;
 #[cfg(feature = "tokenizer-json")]
 mod tekken;
+#[cfg(feature = "dfa")]
+mod token_dfa;
 mod tokenizer;
 #[cfg(feature = "tokenizer-json")]
 pub mod tokenizer_json;
@@ -77,7 +79,12 @@ pub use bpe_core::{
     Algorithm, CanonicalForm, DecodeError, Dictionary, ReadLimits, SpanEncoder, TokenId, Vocabulary,
 };
 #[cfg(feature = "dfa")]
-pub use bpe_dfa::{Mismatch, PairRelation, Reason, Repair};
+pub use bpe_dfa::explicit::{Limits as StringDfaLimits, StringDfa};
+#[cfg(feature = "dfa")]
+pub use bpe_dfa::{
+    Equivalence, Mismatch, PairRelation, Reason, Repair, TokenDfa, TokenSequences, TokenState,
+    Witness,
+};
 pub use bpe_lexers::{Engine, Family, Lexer, Pattern, PatternError};
 
 pub use builder::TokenizerBuilder;
@@ -94,6 +101,8 @@ pub use pipeline::{
 };
 pub use specials::Specials;
 pub use stream::{StreamError, TokenStream};
+#[cfg(feature = "dfa")]
+pub use token_dfa::TokenDfaError;
 pub use tokenizer::Tokenizer;
 #[cfg(feature = "dfa")]
 pub use validator::{RepairError, TokenValidator};

@@ -1,6 +1,8 @@
 //! Checks tokens piece by piece, without merging: the fast part of a validator.
 //!
-//! A block of ids is looked at in three passes, each of which knows where it will read before it does, so
+//! Mostly tokens alone say where pieces start ([`PieceWalk`]): then nothing is decoded and nothing lexed, and
+//! the pairs inside of pieces are all that is left to check. Where that finds a fault, a block of
+//! ids is looked at in three passes, each of which knows where it will read before it does, so
 //! that what they wait for comes together:
 //!
 //! 1. *Decode*: a token of up to 15 bytes, its length and what it may be are one line of a table, which is
@@ -12,7 +14,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bpe_core::{CanonicalForm, TokenId};
-use bpe_dfa::PairRelation;
+use bpe_dfa::{PairRelation, PieceWalk};
 use bpe_lexers::{Run, Spanner, SpecialMatcher};
 
 use crate::fast::prefetch;
@@ -44,6 +46,8 @@ pub(crate) struct PieceCheck {
     pairs: Arc<PairRelation>,
     spanner: Spanner,
     none: SpecialMatcher,
+    walk: Option<PieceWalk>,
+    specials: SpecialCheck,
     lines: Vec<Line>,
     /// Bytes of the longest token that only whole-piece look-up makes; 0 where there is none.
     longest_unreachable: usize,
@@ -111,6 +115,10 @@ impl PieceCheck {
             pairs: Arc::clone(pairs),
             spanner: tokenizer.inner.pool.prototype().spanner.clone(),
             none: SpecialMatcher::none(),
+            walk: tokenizer
+                .token_classes()
+                .map(|classes| PieceWalk::new(Arc::clone(classes))),
+            specials: SpecialCheck::new(tokenizer),
             lines,
             canonical,
             block: DecodedBlock::default(),
@@ -119,6 +127,23 @@ impl PieceCheck {
             // Of ids that no table has.
             known: vec![u64::MAX; KNOWN],
         })
+    }
+
+    /// How many of the first ids are the tokens of their text, whatever follows, while the text behind them
+    /// is tokenized as if it began there; found without their text. 0 where that does not tell.
+    pub(crate) fn check_tokens(&mut self, ids: &[TokenId]) -> usize {
+        let Some(walk) = &mut self.walk else {
+            return 0;
+        };
+        let block = ids.get(..BLOCK).unwrap_or(ids);
+        let count = walk.walk(block, &mut self.inside);
+        if self.specials.may_be_in(ids, count, &self.canonical) {
+            return 0;
+        }
+        match self.are_valid(block) {
+            Some(true) => count,
+            _ => 0,
+        }
     }
 
     /// Decodes some of the first ids, up to the first that is no ordinary token; returns how many.
@@ -256,6 +281,61 @@ impl PieceCheck {
             }
         }
         Some(true)
+    }
+}
+
+/// Whether the text of tokens has a special token, which cuts.
+struct SpecialCheck {
+    matcher: SpecialMatcher,
+    /// Tokens in whose bytes one is or may begin, by their ids.
+    begins: Vec<u64>,
+}
+
+/// Tokens whose text is looked at behind one in which a special token may begin.
+const SPECIAL_TOKENS: usize = 64;
+
+impl SpecialCheck {
+    fn new(tokenizer: &Tokenizer) -> Self {
+        let matcher = tokenizer.policy.matcher.clone();
+        let vocabulary = tokenizer.inner.canonical.vocabulary();
+        let mut begins = Vec::new();
+        if !matcher.is_empty() {
+            begins.resize(vocabulary.max_id().map_or(0, |id| id as usize / 64 + 1), 0);
+            for (id, bytes) in vocabulary.iter() {
+                if matcher.find(bytes, 0).is_some() || matcher.open_from(bytes, 0) < bytes.len() {
+                    begins[id as usize / 64] |= 1 << (id % 64);
+                }
+            }
+        }
+        Self { matcher, begins }
+    }
+
+    /// Whether one may begin in the first `count` ids.
+    fn may_be_in(&self, ids: &[TokenId], count: usize, canonical: &CanonicalForm) -> bool {
+        if self.matcher.is_empty() {
+            return false;
+        }
+        let mut text = Vec::new();
+        let begins = |&id: &TokenId| {
+            let word = self.begins.get(id as usize / 64).copied().unwrap_or(0);
+            word >> (id % 64) & 1 != 0
+        };
+        let ids_before = ids.iter().take(count).enumerate();
+        ids_before
+            .filter(|(_, id)| begins(id))
+            .any(|(index, &first)| {
+                text.clear();
+                for &id in ids.iter().skip(index).take(SPECIAL_TOKENS) {
+                    text.extend_from_slice(
+                        canonical.vocabulary().token_bytes(id).unwrap_or_default(),
+                    );
+                }
+                let first = canonical
+                    .vocabulary()
+                    .token_bytes(first)
+                    .map_or(0, <[u8]>::len);
+                self.matcher.find(&text, 0).is_some() || self.matcher.open_from(&text, 0) < first
+            })
     }
 }
 

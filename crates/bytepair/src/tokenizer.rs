@@ -57,6 +57,9 @@ pub(crate) struct Inner {
     /// Which pairs of tokens are valid, made for the first validator; none of an improper dictionary.
     #[cfg(feature = "dfa")]
     pub(crate) pairs: OnceLock<Option<Arc<bpe_dfa::PairRelation>>>,
+    /// Tokens as the patterns see them, made for the first validator; none where that is not enough.
+    #[cfg(feature = "dfa")]
+    pub(crate) classes: OnceLock<Option<Arc<bpe_dfa::TokenClasses>>>,
     pub(crate) parallel: ParallelParts,
 }
 

@@ -98,14 +98,15 @@ impl Tokenizer {
 ///
 /// # How
 ///
-/// The ids are decoded, and their text is cut at places where no token of any text can stand across
-/// ([`bpe_lexers::Cuts`]). Between cuts the lexer gives the pieces; inside a piece each pair of
-/// neighbours must be valid, and at its ends a token must end. Nothing is merged. Where that fails, and
-/// behind the last cut, the text goes through a [`TokenStream`], whose tokens are compared.
+/// An automaton over classes of tokens says where pieces start ([`bpe_dfa::PieceWalk`]); inside a piece each
+/// pair of neighbours must be valid. Nothing is decoded, lexed or merged. Where some tokens are made of whole
+/// pieces alone, or a fault is found, the ids are decoded, and their text is cut at places where no token of
+/// any text can stand across ([`bpe_lexers::Cuts`]); between cuts the lexer gives the pieces. Where that fails
+/// too, and behind the last cut, the text goes through a [`TokenStream`], whose tokens are compared.
 ///
 /// # Cost
 ///
-/// O(bytes): the lexer's, and some nanoseconds a token. Improper dictionaries, whose neighbours do not
+/// Some nanoseconds a token; where that does not do, O(bytes), the lexer's, too. Improper dictionaries, whose neighbours do not
 /// decide, cost what the stream costs.
 pub struct TokenValidator {
     stream: TokenStream,
@@ -199,12 +200,15 @@ impl TokenValidator {
         let (false, Some(check)) = (self.is_open, &mut self.check) else {
             return 0;
         };
-        let count = check.decode(ids);
-        let text = check.text();
-        let plain = self.stream.plain(text);
-        let cut = self.stream.last_cut(text.get(..plain).unwrap_or_default());
-        let checked = cut.and_then(|cut| check.check(ids.get(..count)?, cut));
-        let count = checked.unwrap_or(0);
+        let mut count = check.check_tokens(ids);
+        if count == 0 {
+            let decoded = check.decode(ids);
+            let text = check.text();
+            let plain = self.stream.plain(text);
+            let cut = self.stream.last_cut(text.get(..plain).unwrap_or_default());
+            let checked = cut.and_then(|cut| check.check(ids.get(..decoded)?, cut));
+            count = checked.unwrap_or(0);
+        }
         self.index += count;
         if let Some(&last) = ids.get(..count).and_then(<[_]>::last) {
             self.previous = Some(last);

@@ -9,8 +9,13 @@ mod corpora;
 mod eager;
 mod incremental;
 mod interleave;
+#[cfg(feature = "llguidance")]
+#[path = "../../src/bench/json_texts.rs"]
+mod json_texts;
 mod lexers;
 mod load;
+#[cfg(feature = "llguidance")]
+mod masks;
 mod models;
 mod one_file;
 mod oracle;
@@ -55,6 +60,9 @@ enum Command {
     Lexers(lexers::Arguments),
     /// Time what eager output costs, and 000 Table 8.
     Eager(eager::Arguments),
+    /// Time the masks of a JSON-like expression, ours and those of llguidance.
+    #[cfg(feature = "llguidance")]
+    Masks(masks::Arguments),
     /// Time ours and every peer that can be had in turn, after comparing their ids.
     Speed(speed::Arguments),
     /// Time our trainer and five others in turn, on a corpus, with the memory of each.
@@ -111,6 +119,8 @@ fn main() -> ExitCode {
         Command::Incremental(arguments) => incremental::run(&arguments),
         Command::Lexers(arguments) => lexers::run(&arguments),
         Command::Eager(arguments) => eager::run(&arguments),
+        #[cfg(feature = "llguidance")]
+        Command::Masks(arguments) => masks::run(&arguments),
         Command::Speed(arguments) => speed::run(&arguments),
         Command::TrainingSpeed(arguments) => training_speed::run(&arguments),
         Command::TrainingSpeedChild(child) => training_speed::child(&child).map(|()| true),

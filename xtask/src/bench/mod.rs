@@ -5,6 +5,7 @@ mod corpora;
 mod dfa;
 mod divan_text;
 mod fast;
+mod json_texts;
 mod lexers;
 mod load;
 mod matrix;

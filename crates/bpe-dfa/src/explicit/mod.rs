@@ -53,6 +53,7 @@ mod subsequential;
 mod token_dfa;
 mod transducer;
 mod twinning;
+mod windows;
 
 pub use ambiguity::Ambiguity;
 pub use dot::Dot;
@@ -62,6 +63,7 @@ pub use string_dfa::StringDfa;
 pub use subsequential::SubsequentialTransducer;
 pub use token_dfa::{ExplicitDfa, MergeSummary};
 pub use transducer::{Transducer, TransducerEdge};
+pub use windows::WindowValidator;
 
 /// A state's number, from 0 on.
 pub type State = u32;

@@ -34,6 +34,7 @@
 //! Milliseconds for the known patterns. Patterns that need more than 128 states are refused, so that
 //! pairs of states are few.
 
+mod bytes;
 pub(crate) mod cells;
 pub(crate) mod machine;
 mod parse;
@@ -46,6 +47,7 @@ mod automata;
 
 use core::fmt;
 
+pub use bytes::ByteMachine;
 pub use readings::Undecided;
 
 use crate::{Label, Pattern, Span};

@@ -1,6 +1,5 @@
 //! `dfa`: the texts of a regular expression in tokens.
 
-use bpe_dfa::TokenDfa;
 use bpe_dfa::explicit::{Limits, StringDfa};
 
 use crate::args::{DfaArgs, SpecialArgs};
@@ -17,7 +16,7 @@ pub(crate) fn run(args: &DfaArgs, session: &mut Session<'_>) -> Result<(), CliEr
     let language = StringDfa::from_regex(&args.regex, &limits);
     let language = language.map_err(|error| CliError::Usage(error.to_string()))?;
     let Named { tokenizer, name } = Named::load(&args.tokenizer, &SpecialArgs::default())?;
-    let dfa = TokenDfa::new(tokenizer.canonical(), language);
+    let dfa = tokenizer.token_dfa(language);
     let mut dfa = dfa.map_err(|error| CliError::Vocabulary(format!("{name}: {error}")))?;
     let dfa = dfa.explicit(&limits);
     let dfa = dfa.map_err(|error| CliError::Input(error.to_string()))?;
@@ -45,15 +44,19 @@ mod tests {
         let word = "Hello, world";
         let found = output(&["dfa", word, "-e", "cl100k_base"], b"", 1);
         let tokenizer = bytepair::Tokenizer::cl100k_base();
-        // As one span: without the pattern.
-        let canonical = tokenizer.canonical().clone();
-        let whole = bytepair::TokenizerBuilder::from_canonical(canonical).build();
-        let count = whole.expect("no pattern").count(word).expect("text");
+        let count = tokenizer.count(word).expect("text");
         let expected = format!(
             "states: {}\ntransitions: {count}\ntokens: {count}\n",
             count + 1
         );
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn the_pattern_cuts_the_texts() {
+        // After three digits; 45 are no token with 123, nor 5 with 1234.
+        let found = output(&["dfa", "12345", "-e", "cl100k_base"], b"", 1);
+        assert_eq!(found, "states: 3\ntransitions: 2\ntokens: 2\n");
     }
 
     #[test]

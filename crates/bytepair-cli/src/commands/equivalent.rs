@@ -1,7 +1,6 @@
-//! `equivalent`: do two vocabularies merge every text alike?
+//! `equivalent`: do two tokenizers cut every text alike?
 
-use bpe_dfa::{Equivalence, equivalent};
-use bytepair::{TokenId, Tokenizer};
+use bytepair::{Equivalence, TokenId, Tokenizer};
 use serde_json::{Value, json};
 
 use crate::args::{EquivalentArgs, SpecialArgs};
@@ -13,7 +12,7 @@ use crate::pipeline::Session;
 pub(crate) fn run(args: &EquivalentArgs, session: &mut Session<'_>) -> Result<(), CliError> {
     let load = |word: &str| Named::by_word(word, &SpecialArgs::default());
     let (first, second) = (load(&args.first)?, load(&args.second)?);
-    let answer = equivalent(first.tokenizer.canonical(), second.tokenizer.canonical());
+    let answer = first.tokenizer.equivalent(&second.tokenizer);
     let answer = answer.map_err(|error| {
         CliError::Vocabulary(format!("{} and {}: {error}", first.name, second.name))
     })?;
@@ -37,11 +36,14 @@ pub(crate) fn run(args: &EquivalentArgs, session: &mut Session<'_>) -> Result<()
             ]
             .join("\n")
         }
+        (Equivalence::Unknown { text }, _) => {
+            format!("not known: the tokens of \"{}\" may differ", escaped(text))
+        }
     };
     write_line(session.stdout, line)?;
     match answer {
         Equivalence::Same { .. } => Ok(()),
-        Equivalence::Different(_) => Err(CliError::Differs),
+        Equivalence::Different(_) | Equivalence::Unknown { .. } => Err(CliError::Differs),
     }
 }
 
@@ -58,6 +60,11 @@ fn pieces(tokenizer: &Tokenizer, tokens: &Option<Vec<TokenId>>) -> Option<String
 fn json(answer: &Equivalence, names: [&Named; 2]) -> Value {
     match answer {
         Equivalence::Same { same_ids } => json!({"equivalent": true, "same_ids": same_ids}),
+        Equivalence::Unknown { text } => json!({
+            "equivalent": null,
+            "text": String::from_utf8_lossy(text),
+            "bytes": text,
+        }),
         Equivalence::Different(witness) => json!({
             "equivalent": false,
             "text": String::from_utf8_lossy(&witness.text),

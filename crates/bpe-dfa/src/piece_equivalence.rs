@@ -1,0 +1,277 @@
+//! Are two dictionaries the same function on every piece that a pre-tokenizer makes?
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use bpe_core::{Atoms, CanonicalForm, TokenId};
+
+use crate::boundaries::{Boundaries, Lexing, NO_READINGS, Readings};
+use crate::equivalence::{Equivalence, Matching, Witness, differing_rows, relations};
+use crate::error::{Kind, RelationError};
+use crate::explicit::StringDfa;
+use crate::forests::NONE;
+use crate::pairs::{PairRelation, StateId};
+
+/// Differing pairs that are alone in no piece, of which others are looked for around them.
+const MOST_DOUBTFUL: usize = 1 << 12;
+
+/// Whether two dictionaries cut all pieces in the same places that these boundaries can make, or a text
+/// on which they do not. What no piece contains does not count.
+///
+/// A piece that they tokenize in different ways has, on one side, a token that is canonical there alone,
+/// or a pair of neighbours that is valid there alone; and a piece whose tokens have one is tokenized in
+/// different ways. So each such token and pair is looked for in the tokens of a piece: alone in it, then
+/// behind other tokens of the piece and before others. `starts` are states of the boundaries from which
+/// every piece can be met that there is.
+///
+/// Cost: [`equivalent`](crate::equivalent), then a walk over the bytes of each differing pair, until one is
+/// in a piece. Where none is alone in one, a search over what can stand around them, which ends after
+/// `limit` tokens have been tried.
+///
+/// # Errors
+///
+/// As [`equivalent`](crate::equivalent).
+pub fn equivalent_in_pieces(
+    first: &Arc<CanonicalForm>,
+    second: &Arc<CanonicalForm>,
+    boundaries: Arc<dyn Boundaries>,
+    starts: &[u64],
+    limit: usize,
+) -> Result<Equivalence, RelationError> {
+    let forms = [first, second];
+    for form in forms {
+        if form.atoms() != Atoms::Bytes {
+            return Err(RelationError(Kind::NotOverBytes));
+        }
+    }
+    let pairs = relations(forms)?;
+    let matching = Matching::new(forms, &pairs);
+    let mut sides = [0, 1].map(|side: usize| {
+        let mut lexing = Lexing::new(Arc::clone(&boundaries));
+        let starts = lexing.set(starts);
+        Side {
+            form: forms[side],
+            pairs: &pairs[side],
+            lexing,
+            all: StringDfa::universal(),
+            starts,
+            left: limit,
+        }
+    });
+    let mut doubtful: Vec<(usize, Vec<TokenId>)> = Vec::new();
+    let mut too_many = false;
+    let candidates = Candidates {
+        matching: &matching,
+        forms,
+        pairs: &pairs,
+    };
+    let found = candidates.find_map(&mut |number: usize, tokens| {
+        let side = &mut sides[number];
+        let found = side.complete(&side.first(), tokens);
+        if found.is_none() {
+            match doubtful.len() < MOST_DOUBTFUL {
+                true => doubtful.push((number, tokens.to_vec())),
+                false => too_many = true,
+            }
+        }
+        found
+    });
+    let mut unknown = None;
+    let text = found.or_else(|| {
+        let mut text = None;
+        for side in [0, 1] {
+            let wanted: Vec<&[TokenId]> = doubtful
+                .iter()
+                .filter(|candidate| candidate.0 == side)
+                .map(|candidate| &candidate.1[..])
+                .collect();
+            let (found, is_whole) = sides[side].behind_others(&wanted);
+            text = text.or(found);
+            if let (true, Some(tokens)) = (!is_whole || too_many, wanted.first()) {
+                unknown = unknown.take().or(Some(sides[side].text(tokens)));
+            }
+        }
+        text
+    });
+    Ok(match (text, unknown) {
+        (Some(text), _) => Equivalence::Different(Witness {
+            first: None,
+            second: None,
+            text,
+        }),
+        (None, Some(text)) => Equivalence::Unknown { text },
+        (None, None) => Equivalence::Same {
+            same_ids: matching.same_ids,
+        },
+    })
+}
+
+/// The tokens and pairs of one side that the other does not have.
+struct Candidates<'c> {
+    matching: &'c Matching<'c>,
+    forms: [&'c Arc<CanonicalForm>; 2],
+    pairs: &'c [PairRelation; 2],
+}
+
+impl Candidates<'_> {
+    /// The first that `visit` returns, for the side and the tokens of each: the tokens of each side, and
+    /// of one of them the pairs. A piece that is tokenized in different ways has one of these.
+    fn find_map<T>(&self, visit: &mut dyn FnMut(usize, &[TokenId]) -> Option<T>) -> Option<T> {
+        for side in [0, 1] {
+            for (place, &id) in self.matching.places[side]
+                .iter()
+                .zip(self.pairs[side].ids_by_number())
+            {
+                if *place == NONE
+                    && let found @ Some(_) = visit(side, &[id])
+                {
+                    return found;
+                }
+            }
+        }
+        let differing: HashSet<[u32; 2]> = differing_rows(self.matching, self.pairs)
+            .into_iter()
+            .map(|(_, _, rows)| rows)
+            .collect();
+        let mut lefts: Vec<usize> = (0..self.matching.tokens.len())
+            .filter(|&place| differing.contains(&self.matching.tokens[place].rows))
+            .collect();
+        lefts.sort_by_key(|&place| self.matching.tokens[place].bytes.len());
+        let id = |bytes| self.forms[0].vocabulary().id_of(bytes).unwrap_or_default();
+        for left in lefts {
+            let left = self.matching.tokens[left];
+            let mut rights = Vec::new();
+            self.pairs[1]
+                .rows()
+                .for_each_span(left.rows[1], |start, end| {
+                    for &place in &self.matching.places[1][start as usize..end as usize] {
+                        if let Some(token) = self.matching.tokens.get(place as usize)
+                            && !self.pairs[0].rows().forbids(left.rows[0], token.numbers[0])
+                        {
+                            rights.push(token.bytes);
+                        }
+                    }
+                });
+            rights.sort_by_key(|bytes| bytes.len());
+            for right in rights {
+                if let found @ Some(_) = visit(0, &[id(left.bytes), id(right)]) {
+                    return found;
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Tokens of one piece so far, from its beginning: what follows depends on the readings and on the last
+/// token.
+#[derive(Clone)]
+struct Node {
+    readings: Readings,
+    last: StateId,
+    tokens: Vec<TokenId>,
+}
+
+struct Side<'s> {
+    form: &'s Arc<CanonicalForm>,
+    pairs: &'s PairRelation,
+    lexing: Lexing,
+    /// All texts.
+    all: StringDfa,
+    starts: Readings,
+    /// Tokens that may still be tried.
+    left: usize,
+}
+
+impl Side<'_> {
+    /// Before the first token of a piece.
+    fn first(&self) -> Node {
+        Node {
+            readings: self.starts,
+            last: self.pairs.start_state(),
+            tokens: Vec::new(),
+        }
+    }
+
+    fn text(&self, tokens: &[TokenId]) -> Vec<u8> {
+        let bytes = tokens
+            .iter()
+            .filter_map(|&token| self.form.vocabulary().token_bytes(token));
+        bytes.flatten().copied().collect()
+    }
+
+    /// The same piece with another token.
+    fn next(&mut self, node: &Node, token: TokenId) -> Option<Node> {
+        if !self.pairs.allows(node.last, token) {
+            return None;
+        }
+        let bytes = self.form.vocabulary().token_bytes(token)?;
+        let readings = self
+            .lexing
+            .after(node.readings, bytes, node.tokens.is_empty());
+        // Any text may follow.
+        let readings = self.lexing.prune(&self.all, 0, readings);
+        (readings != NO_READINGS && !bytes.is_empty()).then_some(Node {
+            readings,
+            last: self.pairs.state_after(token)?,
+            tokens: [&node.tokens[..], &[token]].concat(),
+        })
+    }
+
+    /// The text of a piece that goes on with these tokens, and then with none or some others.
+    fn complete(&mut self, node: &Node, tokens: &[TokenId]) -> Option<Vec<u8>> {
+        let mut node = node.clone();
+        for &token in tokens {
+            node = self.next(&node, token)?;
+        }
+        let mut seen = HashSet::from([(node.readings, node.last)]);
+        let mut open = VecDeque::from([node]);
+        while let Some(node) = open.pop_front() {
+            if let Some(end) = self.lexing.end(&self.all, node.readings) {
+                return Some([self.text(&node.tokens), end].concat());
+            }
+            for index in 0..self.pairs.len() as u32 {
+                let token = self.pairs.token_with_number(index)?;
+                self.left = self.left.checked_sub(1)?;
+                if let Some(next) = self.next(&node, token)
+                    && seen.insert((next.readings, next.last))
+                {
+                    open.push_back(next);
+                }
+            }
+        }
+        None
+    }
+
+    /// The text of a piece that has one of these behind other tokens; and whether all was looked through.
+    fn behind_others(&mut self, wanted: &[&[TokenId]]) -> (Option<Vec<u8>>, bool) {
+        if wanted.is_empty() {
+            return (None, true);
+        }
+        let first = self.first();
+        let mut seen = HashSet::new();
+        let mut open = VecDeque::from([first]);
+        while let Some(node) = open.pop_front() {
+            if !node.tokens.is_empty() {
+                for tokens in wanted {
+                    if let Some(text) = self.complete(&node, tokens) {
+                        return (Some(text), true);
+                    }
+                }
+            }
+            for index in 0..self.pairs.len() as u32 {
+                let Some(left) = self.left.checked_sub(1) else {
+                    return (None, false);
+                };
+                self.left = left;
+                let token = self.pairs.token_with_number(index).unwrap_or_default();
+                if let Some(next) = self.next(&node, token)
+                    && seen.insert((next.readings, next.last))
+                {
+                    open.push_back(next);
+                }
+            }
+        }
+        (None, self.left > 0)
+    }
+}
