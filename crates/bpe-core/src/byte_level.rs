@@ -49,9 +49,29 @@ pub fn encode(bytes: &[u8]) -> String {
 ///
 /// The first character that stands for no byte.
 pub fn decode(text: &str) -> Result<Vec<u8>, char> {
-    text.chars()
-        .map(|character| to_byte(character).ok_or(character))
-        .collect()
+    let mut bytes = Vec::new();
+    decode_into(text, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Appends the bytes that `text` spells. O(chars).
+///
+/// # Errors
+///
+/// The first character that stands for no byte; `bytes` is then as it was.
+pub fn decode_into(text: &str, bytes: &mut Vec<u8>) -> Result<(), char> {
+    let start = bytes.len();
+    bytes.reserve(text.len());
+    for character in text.chars() {
+        match to_byte(character) {
+            Some(byte) => bytes.push(byte),
+            None => {
+                bytes.truncate(start);
+                return Err(character);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The character `offset` places after U+0100.

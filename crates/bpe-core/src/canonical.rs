@@ -1,12 +1,13 @@
 //! What the algorithms use: of each token the one rule that makes it.
 
+mod search;
+
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
 use crate::dictionary::{Atoms, Dictionary, ImproperRule, MergeRule, Priority};
 use crate::encoder::EncodeError;
-use crate::encoder::merge_loop::MergeLoop;
 use crate::pair_table::PairTable;
 use crate::vocabulary::{TokenId, Vocabulary};
 
@@ -67,51 +68,24 @@ const ATOM: u32 = u32::MAX;
 const UNREACHABLE: u32 = u32::MAX - 1;
 
 impl CanonicalForm {
-    /// The canonical form of `dictionary`: each token's bytes are tokenized once.
+    /// The canonical form of `dictionary`.
     ///
-    /// Cost: O(L log l) for L bytes of tokens and a longest token of l bytes (o200k_base: about
-    /// 1.4 MB of tokens).
+    /// Cost: for each rule some look-ups, at most two for each byte of its product. Tokens that contain one
+    /// whose canonical rule is improper are tokenized: O(L log l) for L bytes of them and a longest token of l bytes.
     pub fn new(dictionary: &Dictionary) -> Self {
-        let vocabulary = dictionary.vocabulary();
         let mut form = Self::empty(dictionary);
-        let rules = dictionary.rules();
-        let table = PairTable::new(rules.len(), rules.iter().copied());
-        let mut merge_loop = MergeLoop::default();
-        let mut tokens = Vec::new();
-        // Tokens with a common beginning have merges in common: one after the other, most of what they
-        // look up is still in a cache.
-        let mut order: Vec<(u64, u32)> = (0_u32..)
-            .zip(vocabulary.iter())
-            .map(|(position, (_, bytes))| (beginning(bytes), position))
-            .collect();
-        order.sort_unstable();
-        for (_, position) in order {
-            let position = position as usize;
-            let (id, bytes) = (vocabulary.id_at(position), vocabulary.bytes_at(position));
-            tokens.clear();
-            let is_fallback = bytes.len() == 1 && vocabulary.id_of(bytes) != Some(id);
-            form.parts[position].priority = if is_fallback {
-                ATOM
-            } else if form.append_atoms(bytes, &mut tokens).is_err() {
-                // An atom is missing, or the token is itself the unknown token's text.
-                UNREACHABLE
-            } else {
-                let last = merge_loop.merge_tail(&table, &mut tokens, 0);
-                match (tokens.as_slice(), last) {
-                    ([only], None) if *only == id => ATOM,
-                    ([only], Some((left, right, priority))) if *only == id => {
-                        form.parts[position].left = left;
-                        form.parts[position].right = right;
-                        priority.0
-                    }
-                    _ => UNREACHABLE,
-                }
-            };
+        let (listed, may_be_improper) = search::fill(&mut form, dictionary);
+        let is_made = |part: &&Part| part.priority < UNREACHABLE;
+        match form.parts.iter().filter(is_made).count() == dictionary.rules().len() {
+            // Each rule is canonical.
+            true => form.merges = listed,
+            false => form.index_merges(),
         }
-        form.index_merges();
-        form.improper_rule = form
-            .improper_rules()
-            .min_by_key(|evidence| evidence.rule.priority);
+        if may_be_improper {
+            form.improper_rule = form
+                .improper_rules()
+                .min_by_key(|evidence| evidence.rule.priority);
+        }
         form
     }
 
@@ -477,14 +451,6 @@ pub enum DropReason {
     ProductIsAtom,
     /// Wherever the product forms, this rule makes it.
     MadeByAnotherRule(MergeRule),
-}
-
-/// The first eight bytes as a number, in the order of the bytes.
-fn beginning(bytes: &[u8]) -> u64 {
-    let mut first = [0; 8];
-    let len = bytes.len().min(8);
-    first[..len].copy_from_slice(&bytes[..len]);
-    u64::from_be_bytes(first)
 }
 
 fn byte_atoms(vocabulary: &Vocabulary) -> Vec<Option<TokenId>> {

@@ -4,9 +4,6 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use foldhash::fast::RandomState;
-use hashbrown::HashMap;
-
 use crate::vocabulary::{TokenId, Vocabulary};
 
 /// The place of a merge rule in its list: of two rules that apply, the one with the *smaller*
@@ -118,7 +115,8 @@ impl Dictionary {
     ///
     /// Whole-piece look-up is off, as in Hugging Face's `tokenizers` without `ignore_merges`.
     ///
-    /// Cost: O(n) with one hash look-up of the product a merge.
+    /// Cost: O(bytes of all merges), with a hash look-up of the product for each merge whose product is not that
+    /// of the merge before it or the token after that.
     ///
     /// # Errors
     ///
@@ -128,31 +126,31 @@ impl Dictionary {
         vocabulary: Vocabulary,
         merges: impl IntoIterator<Item = (TokenId, TokenId)>,
     ) -> Result<Self, DictionaryError> {
-        let mut rules = Vec::new();
-        let mut seen = HashMap::<(TokenId, TokenId), usize, RandomState>::default();
-        let mut bytes = Vec::new();
+        let mut rules = Vec::<MergeRule>::new();
+        let mut products = Products::new(&vocabulary);
         for (index, (left, right)) in merges.into_iter().enumerate() {
             check_rule_count(index)?;
-            bytes.clear();
-            for id in [left, right] {
-                let token = vocabulary
+            let side = |id| {
+                let bytes = vocabulary
                     .token_bytes(id)
                     .ok_or(DictionaryError(Kind::UnknownSide { index, id }))?;
-                if vocabulary.id_of(token) != Some(id) {
-                    return Err(DictionaryError(Kind::FallbackSide { index, id }));
+                match bytes {
+                    &[byte] if vocabulary.byte_fallback(byte) == Some(id) => {
+                        Err(DictionaryError(Kind::FallbackSide { index, id }))
+                    }
+                    _ => Ok(bytes),
                 }
-                bytes.extend_from_slice(token);
-            }
-            let product = vocabulary
-                .id_of(&bytes)
+            };
+            let position = products
+                .find(side(left)?, side(right)?)
                 .ok_or(DictionaryError(Kind::NoProduct { index, left, right }))?;
-            if let Some(first) = seen.insert((left, right), index) {
+            if let Some(first) = products.add_rule(position, index as u32, left, &rules) {
                 return Err(DictionaryError(Kind::DuplicateMerge { first, index }));
             }
             rules.push(MergeRule {
                 left,
                 right,
-                product,
+                product: vocabulary.id_at(position),
                 priority: Priority(index as u32),
             });
         }
@@ -292,6 +290,75 @@ pub struct ImproperRule {
     pub maker: MergeRule,
     /// Whether no earlier rule makes this side.
     pub only_later: bool,
+}
+
+/// Finds the products of merges, and merges that are listed twice.
+struct Products<'v> {
+    vocabulary: &'v Vocabulary,
+    /// Position of the product found last.
+    last: usize,
+    bytes: Vec<u8>,
+    /// Of each token by position the last rule that makes it.
+    makers: Vec<u32>,
+    /// Of each rule the one before it that makes the same token.
+    earlier: Vec<u32>,
+}
+
+/// No rule: [`check_rule_count`] keeps the number free.
+const NO_RULE: u32 = u32::MAX;
+
+impl<'v> Products<'v> {
+    fn new(vocabulary: &'v Vocabulary) -> Self {
+        Self {
+            vocabulary,
+            last: 0,
+            bytes: Vec::new(),
+            makers: alloc::vec![NO_RULE; vocabulary.len()],
+            earlier: Vec::new(),
+        }
+    }
+
+    /// Position of the token with the bytes of both sides. Files list merges in the order of what they
+    /// make, so the token after the last one, or that one again, is asked first: its bytes are near,
+    /// and looking up a token waits for memory.
+    fn find(&mut self, left: &[u8], right: &[u8]) -> Option<usize> {
+        let vocabulary = self.vocabulary;
+        let is_it = |position: &usize| {
+            let token = vocabulary.bytes_at(*position);
+            token.strip_prefix(left) == Some(right)
+        };
+        let near = self.last..(self.last + 2).min(vocabulary.len());
+        let found = near.rev().find(is_it).or_else(|| {
+            self.bytes.clear();
+            self.bytes.extend_from_slice(left);
+            self.bytes.extend_from_slice(right);
+            vocabulary.position_of(vocabulary.id_of(&self.bytes)?)
+        })?;
+        self.last = found;
+        Some(found)
+    }
+
+    /// Notes the rule `index`, with the side `left`, that makes the token at `position`; returns the rule
+    /// of `rules` that is the same. All rules of one token are looked at, which costs no more than its bytes:
+    /// two that differ cut it at different places.
+    fn add_rule(
+        &mut self,
+        position: usize,
+        index: u32,
+        left: TokenId,
+        rules: &[MergeRule],
+    ) -> Option<usize> {
+        let before = core::mem::replace(&mut self.makers[position], index);
+        self.earlier.push(before);
+        let mut other = before;
+        while other != NO_RULE {
+            if rules[other as usize].left == left {
+                return Some(other as usize);
+            }
+            other = self.earlier[other as usize];
+        }
+        None
+    }
 }
 
 /// Of each token, by position, the longest other token that `spell`s a prefix of it. In the order of

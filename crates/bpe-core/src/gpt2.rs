@@ -86,13 +86,9 @@ pub fn write_merges(dictionary: &Dictionary) -> String {
     file
 }
 
-/// The entries of a `vocab.json` object, in the order of the file, a key that comes twice
-/// included. Deserializes from an object of strings and ids; what it means is the caller's business.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct VocabEntries(
-    /// Token text as spelled, and id.
-    pub Vec<(String, TokenId)>,
-);
+/// The entries of a `vocab.json` object, in the order of the file, a key that comes twice included:
+/// token text as spelled, and id.
+struct VocabEntries(Vec<(String, TokenId)>);
 
 impl<'de> Deserialize<'de> for VocabEntries {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

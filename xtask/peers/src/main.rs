@@ -52,6 +52,11 @@ enum Command {
     Training(training::Arguments),
     /// Compare the pipelines of `tokenizer.json` files with `tokenizers`, in ids, offsets and all else.
     Models(models::Arguments),
+    /// Load the `tokenizer.json` of each model, ours and `tokenizers` in turn, each in a process of its own.
+    LoadModels(models::load::Arguments),
+    /// One measurement of `load-models`, in the child process that makes it.
+    #[command(hide = true)]
+    LoadModelsChild(models::load::Child),
     /// Time ours and tiktoken-rs in turn, after comparing their ids.
     Ratio(ratio::Arguments),
     /// Time the last-token engine and the two other incremental encoders in turn.
@@ -115,6 +120,8 @@ fn main() -> ExitCode {
         Command::Oracle(arguments) => oracle::run(&arguments),
         Command::Training(arguments) => training::run(&arguments),
         Command::Models(arguments) => models::run(&arguments),
+        Command::LoadModels(arguments) => models::load::run(&arguments),
+        Command::LoadModelsChild(child) => models::load::child(&child),
         Command::Ratio(arguments) => ratio::run(&arguments),
         Command::Incremental(arguments) => incremental::run(&arguments),
         Command::Lexers(arguments) => lexers::run(&arguments),

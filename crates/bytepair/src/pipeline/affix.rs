@@ -46,34 +46,34 @@ impl AffixModel {
     pub(crate) fn new(model: &BpeModel) -> Result<Self, LoadError> {
         let prefix = model.continuing_subword_prefix.clone().unwrap_or_default();
         let suffix = model.end_of_word_suffix.clone().unwrap_or_default();
-        let mut ids = HashMap::with_capacity(model.vocab.0.len());
-        let mut texts = HashMap::with_capacity(model.vocab.0.len());
-        for (text, id) in &model.vocab.0 {
+        let mut ids = HashMap::with_capacity(model.vocab.len());
+        let mut texts = HashMap::with_capacity(model.vocab.len());
+        for (text, id) in model.vocab.iter() {
             let wrong = |what: &str| {
                 let reason = format!("{text:?} (id {id}): {what}");
                 LoadError::at("model.vocab", reason)
             };
-            if ids.insert(text.clone(), *id).is_some() {
+            if ids.insert(text.to_owned(), id).is_some() {
                 return Err(wrong("the text comes twice"));
             }
-            if texts.insert(*id, text.clone()).is_some() {
+            if texts.insert(id, text.to_owned()).is_some() {
                 return Err(wrong("the id comes twice"));
             }
         }
         let mut rules = HashMap::with_capacity(model.merges.len());
-        for (index, merge) in model.merges.iter().enumerate() {
+        for (index, (left, right)) in model.merges.iter().enumerate() {
             let wrong = |reason: String| LoadError::at(format!("model.merges[{index}]"), reason);
             let id = |text: &str| {
                 let id = ids.get(text).copied();
                 id.ok_or_else(|| wrong(format!("{text:?} is not in the vocabulary")))
             };
-            let behind = match merge.1.strip_prefix(prefix.as_str()) {
+            let behind = match right.strip_prefix(prefix.as_str()) {
                 Some(behind) => behind,
-                None => return Err(wrong(format!("{:?} has no {prefix:?}", merge.1))),
+                None => return Err(wrong(format!("{right:?} has no {prefix:?}"))),
             };
-            let product = id(&format!("{}{behind}", merge.0))?;
+            let product = id(&format!("{left}{behind}"))?;
             let priority = u32::try_from(index).map_err(|_| wrong("too many merges".to_owned()))?;
-            let sides = (id(&merge.0)?, id(&merge.1)?);
+            let sides = (id(left)?, id(right)?);
             if rules.insert(sides, (priority, product)).is_some() {
                 return Err(wrong("the merge comes twice".to_owned()));
             }

@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use bpe_core::gpt2::VocabEntries;
 use bpe_core::{Atoms, Dictionary, ReadLimits, TokenId, Vocabulary, byte_level};
 
 use crate::error::LoadError;
 use crate::pipeline::description::Description;
-use crate::pipeline::file::{AddedToken, BpeModel, MergeEntry};
+use crate::pipeline::file::{AddedToken, BpeModel};
 use crate::pipeline::plan::Plan;
+use crate::pipeline::texts::Vocab;
 
 /// How a file writes tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,16 +32,20 @@ impl Spelling {
         }
     }
 
-    /// The bytes that a token stands for.
-    pub(crate) fn bytes(self, text: &str) -> Result<Vec<u8>, String> {
+    /// Appends the bytes that a token stands for.
+    fn append(self, text: &str, bytes: &mut Vec<u8>) -> Result<(), String> {
         if self.byte_level {
-            return byte_level::decode(text)
+            return byte_level::decode_into(text, bytes)
                 .map_err(|character| format!("{character:?} is not in the byte-level alphabet"));
         }
-        Ok(match self.blank {
-            Some(blank) => text.replace(blank, " ").into_bytes(),
-            None => text.as_bytes().to_vec(),
-        })
+        let mut rest = text;
+        while let Some((before, behind)) = self.blank.and_then(|blank| rest.split_once(blank)) {
+            bytes.extend_from_slice(before.as_bytes());
+            bytes.push(b' ');
+            rest = behind;
+        }
+        bytes.extend_from_slice(rest.as_bytes());
+        Ok(())
     }
 
     /// The byte of a fallback token, `<0x0A>`.
@@ -58,11 +62,14 @@ impl Spelling {
         }
     }
 
-    fn id_of(self, vocabulary: &Vocabulary, text: &str) -> Option<TokenId> {
-        match self.fallback_byte(text) {
-            Some(byte) => vocabulary.byte_fallback(byte),
-            None => vocabulary.id_of(&self.bytes(text).ok()?),
+    /// The token that `text` spells; `bytes` is memory to use.
+    fn id_of(self, vocabulary: &Vocabulary, text: &str, bytes: &mut Vec<u8>) -> Option<TokenId> {
+        if let Some(byte) = self.fallback_byte(text) {
+            return vocabulary.byte_fallback(byte);
         }
+        bytes.clear();
+        self.append(text, bytes).ok()?;
+        vocabulary.id_of(bytes)
     }
 }
 
@@ -76,61 +83,72 @@ pub(crate) fn dictionary(
     limits: &ReadLimits,
 ) -> Result<Dictionary, LoadError> {
     let byte_level = spelling.byte_level;
-    let added: HashMap<TokenId, &str> = added_tokens
-        .iter()
-        .map(|token| (token.id, token.content.as_str()))
-        .collect();
-    let mut tokens = Vec::with_capacity(model.vocab.0.len());
-    let mut fallback = Vec::new();
     let left_out = left_out_specials(model, added_tokens);
-    for (text, id) in &model.vocab.0 {
-        if left_out.get(id) == Some(&text.as_str()) {
+    let listed = AddedIndex::new(added_tokens.iter());
+    // The bytes of all tokens, and where those of each end.
+    let mut all = Vec::with_capacity(model.vocab.bytes());
+    let mut tokens = Vec::with_capacity(model.vocab.len());
+    let mut fallback = Vec::new();
+    for (text, id) in model.vocab.iter() {
+        if !left_out.is_empty() && left_out.get(&id) == Some(&text) {
             continue;
         }
         if let Some(byte) = spelling.fallback_byte(text) {
-            fallback.push((*id, byte));
+            fallback.push((id, byte));
             continue;
         }
-        let bytes = match spelling.bytes(text) {
-            Ok(bytes) => bytes,
+        let start = all.len();
+        if let Err(error) = spelling.append(text, &mut all) {
             // Added tokens are spelled as they are.
-            Err(_) if added.get(id) == Some(&text.as_str()) => continue,
-            Err(error) => {
-                return Err(LoadError::caused(format!("model.vocab[{text:?}]"), error));
+            if listed
+                .with_id(id)
+                .is_some_and(|token| token.content == text)
+            {
+                continue;
             }
-        };
-        if bytes.len() > limits.token {
+            return Err(LoadError::caused(format!("model.vocab[{text:?}]"), error));
+        }
+        if all.len() - start > limits.token {
             return Err(LoadError::at(
                 format!("model.vocab, id {id}"),
                 format_args!("the token is over {} bytes", limits.token),
             ));
         }
-        tokens.push((*id, bytes));
+        tokens.push((id, start..all.len()));
     }
+    let tokens = tokens
+        .into_iter()
+        .map(|(id, range)| (id, all.get(range).unwrap_or_default()));
     let vocabulary = Vocabulary::with_byte_fallback(tokens, fallback)
         .map_err(|error| LoadError::caused("model.vocab", error))?;
-    let merges = model.merges.iter().enumerate().map(|(index, merge)| {
-        let side = |text: &str| {
-            spelling.id_of(&vocabulary, text).ok_or_else(|| {
+    let mut bytes = Vec::new();
+    let mut sides = Vec::with_capacity(model.merges.len());
+    for (index, (left, right)) in model.merges.iter().enumerate() {
+        let mut side = |text: &str| {
+            let id = spelling.id_of(&vocabulary, text, &mut bytes);
+            id.ok_or_else(|| {
                 LoadError::at(
                     format!("model.merges[{index}]"),
                     format_args!("{text:?} is not in the vocabulary"),
                 )
             })
         };
-        Ok((side(&merge.0)?, side(&merge.1)?))
-    });
-    let merges = merges.collect::<Result<Vec<_>, LoadError>>()?;
+        sides.push((side(left)?, side(right)?));
+    }
     let unknown = match &model.unk_token {
-        Some(text) if !byte_level => Some(spelling.id_of(&vocabulary, text).ok_or_else(|| {
-            LoadError::at(
-                "model.unk_token",
-                format_args!("{text:?} is not in the vocabulary"),
-            )
-        })?),
+        Some(text) if !byte_level => Some(
+            spelling
+                .id_of(&vocabulary, text, &mut bytes)
+                .ok_or_else(|| {
+                    LoadError::at(
+                        "model.unk_token",
+                        format_args!("{text:?} is not in the vocabulary"),
+                    )
+                })?,
+        ),
         _ => None,
     };
-    let dictionary = Dictionary::from_merges(vocabulary, merges).map_err(|error| {
+    let dictionary = Dictionary::from_merges(vocabulary, sides).map_err(|error| {
         let place = error.merge_index().map(|index| format!("[{index}]"));
         LoadError::caused(format!("model.merges{}", place.unwrap_or_default()), error)
     })?;
@@ -154,31 +172,102 @@ pub(crate) fn dictionary(
         .map_err(|error| LoadError::caused("model.unk_token", error))
 }
 
-/// Ids and texts of the special tokens that are no part of the dictionary: with whole-piece look-up
-/// they would be made of text. Those that a merge names or makes are needed, and so is the unknown
-/// token.
+/// Ids and texts of the special tokens that stand in the vocabulary and are no part of the dictionary: with
+/// whole-piece look-up they would be made of text. Those that a merge names or makes are needed, and so
+/// is the unknown token.
 fn left_out_specials<'m>(
     model: &BpeModel,
     added_tokens: &'m [AddedToken],
 ) -> HashMap<TokenId, &'m str> {
-    let mut specials: HashMap<TokenId, &str> = added_tokens
-        .iter()
-        .filter(|token| token.special && Some(&token.content) != model.unk_token.as_ref())
-        .map(|token| (token.id, token.content.as_str()))
-        .collect();
-    if !specials.is_empty() {
-        let texts: HashSet<&str> = specials.values().copied().collect();
-        let mut needed = HashSet::new();
-        for MergeEntry(left, right) in &model.merges {
-            for text in [left.clone(), right.clone(), [&left[..], right].concat()] {
-                if texts.contains(text.as_str()) {
-                    needed.insert(text);
-                }
-            }
+    let is_special =
+        |token: &&AddedToken| token.special && Some(&token.content) != model.unk_token.as_ref();
+    let listed = AddedIndex::new(added_tokens.iter().filter(is_special));
+    let mut specials = HashMap::new();
+    for (text, id) in model.vocab.iter() {
+        if let Some(token) = listed.with_id(id)
+            && token.content == text
+        {
+            specials.insert(id, token.content.as_str());
         }
-        specials.retain(|_, text| !needed.contains(*text));
     }
+    let is_left_out = |token: &&AddedToken| specials.contains_key(&token.id);
+    let listed = AddedIndex::new(added_tokens.iter().filter(is_special).filter(is_left_out));
+    let mut needed = HashSet::new();
+    let mut product = String::new();
+    for (left, right) in model.merges.iter() {
+        if listed.may_have_text(left, left.len() + right.len()) {
+            product.clear();
+            product.push_str(left);
+            product.push_str(right);
+            needed.extend(listed.with_text(&product).map(|token| token.id));
+        }
+        for side in [left, right] {
+            needed.extend(listed.with_text(side).map(|token| token.id));
+        }
+    }
+    specials.retain(|id, _| !needed.contains(id));
     specials
+}
+
+/// Added tokens by id and by text. It is asked of every token of a vocabulary, and most of them can be told to be
+/// none without looking them up.
+struct AddedIndex<'a> {
+    by_text: HashMap<&'a str, &'a AddedToken>,
+    by_id: HashMap<TokenId, &'a AddedToken>,
+    least_id: TokenId,
+    /// The bits of the lengths and of the first bytes that texts have.
+    lengths: u64,
+    first_bytes: [u64; 4],
+}
+
+impl<'a> AddedIndex<'a> {
+    fn new(tokens: impl Iterator<Item = &'a AddedToken>) -> Self {
+        let mut index = Self {
+            by_text: HashMap::new(),
+            by_id: HashMap::new(),
+            least_id: TokenId::MAX,
+            lengths: 0,
+            first_bytes: [0; 4],
+        };
+        for token in tokens {
+            index.by_text.insert(&token.content, token);
+            index.by_id.insert(token.id, token);
+            index.least_id = index.least_id.min(token.id);
+            index.lengths |= 1 << token.content.len().min(63);
+            let (word, bit) = first_byte(&token.content);
+            index.first_bytes[word] |= bit;
+        }
+        index
+    }
+
+    fn with_id(&self, id: TokenId) -> Option<&'a AddedToken> {
+        match id >= self.least_id {
+            true => self.by_id.get(&id).copied(),
+            false => None,
+        }
+    }
+
+    /// Whether a text that begins as `beginning` does and has `len` bytes may be one.
+    #[inline]
+    fn may_have_text(&self, beginning: &str, len: usize) -> bool {
+        let (word, bit) = first_byte(beginning);
+        self.lengths >> len.min(63) & 1 == 1 && self.first_bytes[word] & bit != 0
+    }
+
+    #[inline]
+    fn with_text(&self, text: &str) -> Option<&'a AddedToken> {
+        match self.may_have_text(text, text.len()) {
+            true => self.by_text.get(text).copied(),
+            false => None,
+        }
+    }
+}
+
+/// The word of a set of bytes, and the bit in it, of the first byte of `text`.
+#[inline]
+fn first_byte(text: &str) -> (usize, u64) {
+    let first = text.bytes().next().unwrap_or_default();
+    (usize::from(first >> 6), 1 << (first & 63))
 }
 
 /// Refuses what a BPE model may ask for and no dictionary says.
@@ -190,34 +279,28 @@ pub(crate) fn check_supported(model: &BpeModel) -> Result<(), LoadError> {
 }
 
 /// Refuses an added token that the vocabulary has under another id, or whose id another token has.
-pub(crate) fn check_added(
-    vocab: &VocabEntries,
-    added_tokens: &[AddedToken],
-) -> Result<(), LoadError> {
-    let by_text: HashMap<&str, usize> = added_tokens
-        .iter()
-        .enumerate()
-        .map(|(index, token)| (token.content.as_str(), index))
-        .collect();
-    let by_id: HashMap<TokenId, usize> = added_tokens
-        .iter()
-        .enumerate()
-        .map(|(index, token)| (token.id, index))
-        .collect();
-    for (text, id) in &vocab.0 {
-        if let Some(&index) = by_text.get(text.as_str())
-            && added_tokens[index].id != *id
+pub(crate) fn check_added(vocab: &Vocab, added_tokens: &[AddedToken]) -> Result<(), LoadError> {
+    let listed = AddedIndex::new(added_tokens.iter());
+    let place = |wanted: &AddedToken| {
+        let mut places = added_tokens.iter();
+        places
+            .position(|token| std::ptr::eq(token, wanted))
+            .unwrap_or_default()
+    };
+    for (text, id) in vocab.iter() {
+        if let Some(token) = listed.with_text(text)
+            && token.id != id
         {
             return Err(LoadError::at(
-                format!("added_tokens[{index}] ({text:?})"),
+                format!("added_tokens[{}] ({text:?})", place(token)),
                 format_args!("the vocabulary has the same text with the id {id}"),
             ));
         }
-        if let Some(&index) = by_id.get(id)
-            && added_tokens[index].content != *text
+        if let Some(token) = listed.with_id(id)
+            && token.content != text
         {
             return Err(LoadError::at(
-                format!("added_tokens[{index}].id"),
+                format!("added_tokens[{}].id", place(token)),
                 format_args!("the vocabulary has {text:?} with the id {id}"),
             ));
         }

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use bpe_core::gpt2::VocabEntries;
 use bpe_core::{ReadLimits, TokenId};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use serde_json::Value;
 
 use crate::error::LoadError;
+use crate::pipeline::texts::{Merges, Vocab};
 
 /// The fields of a file; `M` is its model.
 #[derive(Deserialize)]
@@ -109,8 +109,8 @@ pub(crate) struct BpeModel {
     pub(crate) byte_fallback: bool,
     #[serde(default)]
     pub(crate) ignore_merges: bool,
-    pub(crate) vocab: VocabEntries,
-    pub(crate) merges: Vec<MergeEntry>,
+    pub(crate) vocab: Vocab,
+    pub(crate) merges: Merges,
 }
 
 impl BpeModel {
@@ -137,7 +137,7 @@ pub(crate) struct WordPieceModel {
     pub(crate) unk_token: String,
     pub(crate) continuing_subword_prefix: String,
     pub(crate) max_input_chars_per_word: usize,
-    pub(crate) vocab: VocabEntries,
+    pub(crate) vocab: Vocab,
 }
 
 /// The part of a file that says what kind of model it has.
@@ -151,42 +151,6 @@ struct ModelKind {
     /// Older files do not say it, and mean BPE.
     #[serde(rename = "type", default)]
     kind: Option<String>,
-}
-
-/// A merge: `"a b"` or `["a", "b"]`.
-pub(crate) struct MergeEntry(pub(crate) String, pub(crate) String);
-
-impl<'de> Deserialize<'de> for MergeEntry {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entry;
-        impl<'de> Visitor<'de> for Entry {
-            type Value = MergeEntry;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a merge: two tokens in a list, or with a blank between them")
-            }
-
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<MergeEntry, E> {
-                match text.split_once(' ') {
-                    Some((left, right)) if !right.contains(' ') => {
-                        Ok(MergeEntry(left.to_owned(), right.to_owned()))
-                    }
-                    _ => Err(E::custom(format_args!(
-                        "merge {text:?} is not two tokens with a blank between them"
-                    ))),
-                }
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<MergeEntry, A::Error> {
-                let mut side = || seq.next_element::<String>();
-                match (side()?, side()?, side()?) {
-                    (Some(left), Some(right), None) => Ok(MergeEntry(left, right)),
-                    _ => Err(A::Error::custom("a merge has two tokens")),
-                }
-            }
-        }
-        deserializer.deserialize_any(Entry)
-    }
 }
 
 impl File<Model> {
@@ -242,8 +206,11 @@ impl<M> File<M> {
 
 /// What the JSON says; an error names the field, by its path, and line and column.
 pub(crate) fn parse<'f, T: Deserialize<'f>>(file: &'f [u8]) -> Result<T, LoadError> {
-    // Keeping track of the path takes longer than reading.
-    if let Ok(value) = serde_json::from_slice(file) {
+    // Keeping track of the path takes longer than reading, and so does asking of each string whether it is
+    // UTF-8.
+    if let Ok(text) = std::str::from_utf8(file)
+        && let Ok(value) = serde_json::from_str(text)
+    {
         return Ok(value);
     }
     let mut deserializer = serde_json::Deserializer::from_slice(file);

@@ -26,6 +26,7 @@ mod run;
 mod search;
 mod sentencepiece;
 mod splitting;
+mod texts;
 mod unicode;
 mod virtual_lexer;
 mod write;
@@ -159,7 +160,7 @@ impl Pipeline {
             file::Model::WordPiece(model) => {
                 check_added(&model.vocab, &description.added_tokens)?;
                 let word_piece = WordPiece::new(
-                    model.vocab.0.iter().cloned(),
+                    model.vocab.iter().map(|(text, id)| (text.to_owned(), id)),
                     &model.unk_token,
                     &model.continuing_subword_prefix,
                     model.max_input_chars_per_word,

@@ -163,8 +163,8 @@ impl Plan {
 fn can_respell(model: &BpeModel, character: char) -> bool {
     let written = character.to_string();
     !model.has_affixes()
-        && model.vocab.0.iter().any(|(text, _)| *text == written)
-        && !model.vocab.0.iter().any(|(text, _)| text.contains(' '))
+        && model.vocab.iter().any(|(text, _)| text == written)
+        && !model.vocab.iter().any(|(text, _)| text.contains(' '))
 }
 
 /// The pattern that does what `step` does, or nothing where it cuts nothing; `None` where no pattern

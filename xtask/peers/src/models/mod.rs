@@ -2,6 +2,7 @@
 //! offsets, masks, decoded text, pairs, truncation and padding.
 
 mod compare;
+pub(crate) mod load;
 mod mistral;
 mod sides;
 
