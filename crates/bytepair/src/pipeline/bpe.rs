@@ -38,13 +38,22 @@ impl Spelling {
             return byte_level::decode_into(text, bytes)
                 .map_err(|character| format!("{character:?} is not in the byte-level alphabet"));
         }
-        let mut rest = text;
-        while let Some((before, behind)) = self.blank.and_then(|blank| rest.split_once(blank)) {
-            bytes.extend_from_slice(before.as_bytes());
-            bytes.push(b' ');
-            rest = behind;
+        let mut rest = text.as_bytes();
+        if let Some(blank) = self.blank {
+            let mut written = [0; 4];
+            let blank = blank.encode_utf8(&mut written);
+            // In UTF-8 no character begins inside another.
+            while let Some(&first) = rest.first() {
+                if let Some(behind) = rest.strip_prefix(blank.as_bytes()) {
+                    bytes.push(b' ');
+                    rest = behind;
+                } else {
+                    bytes.push(first);
+                    rest = rest.get(1..).unwrap_or_default();
+                }
+            }
         }
-        bytes.extend_from_slice(rest.as_bytes());
+        bytes.extend_from_slice(rest);
         Ok(())
     }
 

@@ -63,8 +63,13 @@ impl Search {
         text: Option<String>,
         pattern: Pattern,
     ) -> Result<Self, LoadError> {
+        // A string is no spelling of a known pattern: to ask would take longer than all the rest.
+        let engine = match text {
+            Some(_) => Engine::Automata,
+            None => Engine::Auto,
+        };
         let lexer = pattern
-            .lexer(Engine::Auto)
+            .lexer(engine)
             .map_err(|error| LoadError::caused(node.place(), error))?;
         Ok(Self {
             text,

@@ -41,10 +41,12 @@ impl VirtualLexer {
         if dictionary.whole_piece_lookup() || unknown.is_some() && fuse_unknown && !all_bytes {
             return None;
         }
-        // Only what merges make is more than one character.
+        // Only what merges make is more than one character. Rules that make one token often stand together.
+        let mut last = None;
         let products = dictionary.rules().iter().map(|rule| rule.product);
-        let texts = products.filter_map(|id| vocabulary.token_bytes(id));
-        let texts: Vec<&str> = texts
+        let products = products.filter(|&id| last.replace(id) != Some(id));
+        let texts: Vec<&str> = products
+            .filter_map(|id| vocabulary.token_bytes(id))
             .filter_map(|bytes| std::str::from_utf8(bytes).ok())
             .collect();
         Some(Self {
@@ -61,30 +63,46 @@ impl CharacterPairs {
                 .flat_map(|text| text.chars().zip(text.chars().skip(1)))
         };
         let mut ascii = Box::new([false; 128 * 128]);
-        let mut others = Vec::new();
+        let mut others = 0;
         for (first, second) in pairs() {
             match ascii_place(first, second) {
                 Some(place) => ascii[place] = true,
-                None => others.push((first, second)),
+                None => others += 1,
             }
         }
-        others.sort_unstable();
-        others.dedup();
+        // How many different ones there are is counted by their bits, where few fall together.
+        let mut pairs_of_all = Self::with_room(ascii, others);
+        pairs_of_all.insert(pairs());
+        let bits = pairs_of_all.bits.iter().map(|word| word.count_ones());
+        let different = bits.sum::<u32>() as usize;
         // One bit of sixteen is set at most: so many cuts are missed.
-        let size = (others.len().max(64) * 16).next_power_of_two();
-        let shift = 64 - size.trailing_zeros();
-        let mut pairs = Self {
+        let mut exact = Self::with_room(pairs_of_all.ascii, different);
+        match exact.bits.len() < pairs_of_all.bits.len() {
+            true => exact.insert(pairs()),
+            false => exact.bits = pairs_of_all.bits,
+        }
+        exact
+    }
+
+    /// Without pairs beyond those of ASCII, and with sixteen bits or more for each of `pairs`.
+    fn with_room(ascii: Box<[bool; 128 * 128]>, pairs: usize) -> Self {
+        let size = (pairs.max(64) * 16).next_power_of_two();
+        Self {
             ascii,
             bits: vec![0; size / 64],
-            shift,
-        };
-        for (first, second) in others {
-            let place = pairs.place(first, second);
-            if let Some(word) = pairs.bits.get_mut(place / 64) {
-                *word |= 1 << (place % 64);
+            shift: 64 - size.trailing_zeros(),
+        }
+    }
+
+    fn insert(&mut self, pairs: impl Iterator<Item = (char, char)>) {
+        for (first, second) in pairs {
+            if ascii_place(first, second).is_none() {
+                let place = self.place(first, second);
+                if let Some(word) = self.bits.get_mut(place / 64) {
+                    *word |= 1 << (place % 64);
+                }
             }
         }
-        pairs
     }
 
     #[inline]
