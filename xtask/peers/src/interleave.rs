@@ -86,14 +86,17 @@ pub(crate) fn in_turn(rounds: usize, sides: &mut [Box<dyn FnMut() + '_>]) -> Vec
 }
 
 fn once<T>(side: &mut impl FnMut() -> T) -> Duration {
+    // What the side returns is dropped outside the time, on both sides alike.
+    timed(side).0
+}
+
+/// How long `side` works, and what it returns.
+pub(crate) fn timed<T>(side: &mut impl FnMut() -> T) -> (Duration, T) {
     let start = Instant::now();
     let waited = waited();
     let result = black_box(side());
     let waited = self::waited().saturating_sub(waited);
-    let time = start.elapsed().saturating_sub(waited);
-    // What the side returns is dropped outside the time, on both sides alike.
-    drop(result);
-    time
+    (start.elapsed().saturating_sub(waited), result)
 }
 
 /// The time that this thread was ready to run and did not, since others did; where the system does

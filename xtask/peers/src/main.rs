@@ -54,6 +54,8 @@ enum Command {
     Models(models::Arguments),
     /// Load the `tokenizer.json` of each model, ours and `tokenizers` in turn, each in a process of its own.
     LoadModels(models::load::Arguments),
+    /// Time one thread on the text of each model, ours, `tokenizers` and the peers that read the same file in turn.
+    SpeedModels(models::speed::Arguments),
     /// One measurement of `load-models`, in the child process that makes it.
     #[command(hide = true)]
     LoadModelsChild(models::load::Child),
@@ -120,6 +122,7 @@ fn main() -> ExitCode {
         Command::Oracle(arguments) => oracle::run(&arguments),
         Command::Training(arguments) => training::run(&arguments),
         Command::Models(arguments) => models::run(&arguments),
+        Command::SpeedModels(arguments) => models::speed::run(&arguments),
         Command::LoadModels(arguments) => models::load::run(&arguments),
         Command::LoadModelsChild(child) => models::load::child(&child),
         Command::Ratio(arguments) => ratio::run(&arguments),

@@ -118,8 +118,13 @@ pub(crate) fn child(arguments: &Child) -> Result<bool, Error> {
             }
             "tokenizers" => {
                 let fault = |error: tokenizers::Error| error.to_string();
-                let tokenizer = tokenizers::Tokenizer::from_bytes(&file).map_err(fault)?;
+                let mut tokenizer = tokenizers::Tokenizer::from_bytes(&file).map_err(fault)?;
                 let ready = start.elapsed();
+                // Ours leaves both off unless they are asked for.
+                tokenizer
+                    .with_padding(None)
+                    .with_truncation(None)
+                    .map_err(fault)?;
                 let ids = tokenizer.encode(FIRST, false).map_err(fault)?;
                 let first = start.elapsed();
                 (ready, first, ids.get_ids().to_vec(), Box::new(tokenizer))

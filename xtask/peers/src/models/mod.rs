@@ -5,6 +5,7 @@ mod compare;
 pub(crate) mod load;
 mod mistral;
 mod sides;
+pub(crate) mod speed;
 
 use std::fmt;
 use std::fs;
