@@ -44,6 +44,38 @@ pub(crate) fn piece_ends(
     Ok(ends)
 }
 
+/// So many looks are taken at a text, each at so many bytes, in which no pre-token may be so long.
+const LOOKS: usize = 4;
+const LOOK_BYTES: usize = 1024;
+const SMALL_BYTES: usize = 512;
+
+/// Whether `text` seems to be of short pre-tokens all over, by looks at some places of it. A guess, from
+/// places where a pre-token may or may not begin.
+pub(crate) fn seems_small(stages: &[Stage], text: &[u8]) -> bool {
+    let Some(stage) = stages.first() else {
+        return false;
+    };
+    let mut lexer = stage.lexer.clone();
+    let mut ends = Vec::new();
+    (0..LOOKS).all(|look| {
+        let place = text.len() / LOOKS * look;
+        let bytes = text.get(place..).unwrap_or_default();
+        let bytes = bytes.get(..LOOK_BYTES).unwrap_or(bytes);
+        // The rest of a character whose beginning is cut off is no text.
+        let longest = bytes.utf8_chunks().map(|chunk| chunk.valid());
+        let segment = longest.max_by_key(|valid| valid.len()).unwrap_or_default();
+        ends.clear();
+        let lexed = lex(&mut *lexer, segment, 0, segment.len(), &mut ends);
+        let starts = [0].into_iter().chain(ends.iter().copied());
+        lexed.is_ok()
+            && segment.len() > SMALL_BYTES
+            && ends
+                .iter()
+                .zip(starts)
+                .all(|(&end, start)| end - start < SMALL_BYTES)
+    })
+}
+
 /// The ends that one stage makes of a whole segment.
 fn stage_ends(
     stage: &Stage,

@@ -29,7 +29,8 @@ const PARTS_A_THREAD: usize = 8;
 /// 2. The text is cut at places near the wished ones where both sides are tokenized as if they stood
 ///    alone: beside special tokens and bytes that are not UTF-8, and at the safe cuts of the patterns.
 ///    Each part goes to the caller's engines as it is.
-/// 3. Where there is no such place near, the part between the cuts before and behind is *dense*. Its
+/// 3. Where there is no such place near, the part between the cuts before and behind is *dense*. If its
+///    pre-tokens seem to be short all over, as those of digits in threes are, one thread takes it all. Else its
 ///    pre-tokens are found first: by one lexer where the patterns have known cuts, since two would hardly
 ///    meet in what has none; else by several, which are joined at the first boundary that they share.
 ///    Pre-tokens of usual length are tokenized in groups.
@@ -339,6 +340,12 @@ impl<T: Tokenize> Call<'_, T> {
         size: usize,
         report: &mut PieceReport,
     ) -> Result<Vec<Tokens>, T::Error> {
+        // Where the safe cuts of the patterns are known, a stretch without any is one long pre-token, or a
+        // run such as digits in threes in which two lexers would not meet: then one thread is faster, in
+        // the sequential way, which keeps no list of pre-tokens.
+        if self.seams.cuts.is_some() && lexing::seems_small(&self.seams.stages, text) {
+            return self.encode(text);
+        }
         // Where a lexer gives up, what stands before that place may have an error of its own: the
         // sequential way tells which comes first.
         let Some(work) = self.pieces(text, size) else {
@@ -361,8 +368,7 @@ impl<T: Tokenize> Call<'_, T> {
     /// The pre-tokens of a part in groups; `None` where a lexer gives up.
     fn pieces(&self, text: &[u8], size: usize) -> Option<Vec<Pieces>> {
         let stages = &self.seams.stages;
-        // Where the safe cuts of the patterns are known, a stretch without any is one long pre-token, or a
-        // run such as digits in threes in which two lexers would not meet: one is faster.
+        // A long pre-token is found by one lexer; two would look for it twice.
         let team = match self.seams.cuts {
             Some(_) => Team::ALONE,
             None => self.team,

@@ -14,13 +14,14 @@ use crate::{fast, indexed};
 
 /// Learns merges from `counts`.
 ///
-/// Cost: see [`Algorithm`]. Memory of the default: some 40 bytes for each byte of the distinct words.
+/// Cost: see [`Algorithm`]. Memory of the default: some 50 bytes for each byte of the distinct words.
 ///
 /// # Errors
 ///
 /// A vocabulary smaller than its alphabet and the merges to begin with; counts whose sum over all
-/// bytes is beyond 2^64 - 1; more memory than [`TrainOptions::memory_limit`]; one of the merges to begin with whose side is no token, or whose
-/// product is one already; or a seed token that is empty, or that can be no token.
+/// bytes is beyond 2^64 - 1; more memory than [`TrainOptions::memory_limit`]; one of the merges to begin
+/// with whose side is no token, or whose product is one already; or a seed token that is empty, or that
+/// can be no token.
 pub fn train(counts: &WordCounts, options: &TrainOptions) -> Result<Training, TrainError> {
     train_with(counts, options, |_| ControlFlow::Continue(()))
 }

@@ -99,6 +99,118 @@ fn killed_at_random_moments_it_goes_on_to_the_same_bytes() {
 }
 
 #[test]
+fn killed_among_the_merges_of_an_older_vocabulary_it_loses_none_of_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (old, out, saved) = (path("old.json"), path("out.json"), path("saved"));
+    let english = data("corpora/english.txt");
+    let done = run(
+        &["train", "--vocab-size", "800", "--out", &old, &english],
+        b"",
+    );
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let code = data("corpora/code.txt");
+    let size = ["train", "--vocab-size", "900", "--continue-from", &old];
+    let all = [&size[..], &["--out", &out, &code]].concat();
+    assert_eq!(run(&all, b"").status, 0);
+    let expected = std::fs::read(&out).expect("written");
+    let counts = path("counts");
+    let more = [
+        "--checkpoint",
+        &saved,
+        "--checkpoint-interval",
+        "0",
+        "--save-counts",
+        &counts,
+    ];
+    let all = [&all[..], &more].concat();
+    let merges = Path::new(&saved).join("merges.checkpoint");
+    let mut kills = 0;
+    for lines in [1, 100, 500, 560] {
+        let mut child = command(&all)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the binary runs");
+        // Up to so many merges, of which the first 544 are those of the old vocabulary.
+        loop {
+            let text = std::fs::read_to_string(&merges).unwrap_or_default();
+            if text.lines().count() >= lines {
+                child.kill().expect("kills");
+                kills += 1;
+                break;
+            }
+            if child.try_wait().expect("it is there").is_some() {
+                break;
+            }
+        }
+        child.wait().expect("ends");
+        let _ = std::fs::remove_file(&counts);
+        let done = run(&all, b"");
+        assert_eq!(done.status, 0, "{}", done.stderr);
+        let found = std::fs::read(&out).expect("written");
+        assert!(found == expected, "killed at {lines} merges");
+        assert!(Path::new(&counts).exists(), "the counts are saved");
+        assert!(is_empty(Path::new(&saved)), "it is done");
+    }
+    assert!(kills > 1, "it was killed {kills} times");
+}
+
+#[test]
+fn a_folder_of_checkpoints_keeps_what_is_not_theirs_and_serves_one_training() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for name in ["counts-notes.txt", "merges", "held-out-1"] {
+        std::fs::write(path(name), "mine").expect("written");
+    }
+    let (out, saved) = (path("out.json"), folder.path().display().to_string());
+    let with = ["--checkpoint", &saved, "--checkpoint-interval", "0"];
+    let size = ["train", "--vocab-size", "300", "--out", &out];
+    let all = [&size[..], &with].concat();
+    let text = std::fs::read(data("corpora/english.txt")).expect("a corpus");
+    let done = run(&all, &text);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let names = std::fs::read_dir(folder.path()).expect("a folder");
+    let names = names.map(|entry| entry.expect("an entry").file_name());
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    assert_eq!(
+        names,
+        ["counts-notes.txt", "held-out-1", "merges", "out.json"]
+    );
+    let lock = std::fs::File::create(folder.path().join("lock.checkpoint"));
+    let lock = lock.expect("a file");
+    lock.lock().expect("a lock");
+    let done = run(&all, &text);
+    assert_eq!(done.status, 2);
+    assert!(done.stderr.contains("another training"), "{}", done.stderr);
+}
+
+#[test]
+fn a_checkpoint_of_files_that_were_changed_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (input, out, saved) = (path("input.txt"), path("out.json"), path("saved"));
+    let english = std::fs::read(data("corpora/english.txt")).expect("a corpus");
+    std::fs::write(&input, &english).expect("written");
+    let with = ["--checkpoint", &saved, "--checkpoint-interval", "0"];
+    let size = ["train", "--vocab-size", "2000", "--out", &out, &input];
+    let all = [&size[..], &with].concat();
+    let mut child = command(&all)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the binary runs");
+    while !Path::new(&saved).join("state.json").exists() {
+        assert!(child.try_wait().expect("it is there").is_none(), "it ended");
+    }
+    child.kill().expect("kills");
+    child.wait().expect("ends");
+    std::fs::write(&input, &english[1..]).expect("written");
+    let done = run(&all, b"");
+    assert_eq!(done.status, 2);
+    assert!(done.stderr.contains("its files is"), "{}", done.stderr);
+}
+
+#[test]
 fn checkpoints_take_less_than_2_percent_of_the_time() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name).display().to_string();

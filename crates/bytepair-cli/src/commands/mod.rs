@@ -54,11 +54,22 @@ pub(crate) mod testing {
     use super::*;
     use clap::Parser;
 
-    /// What a command does with `stdin`, read in blocks of `block_bytes`.
+    /// What a command does with `stdin`, read in blocks of `block_bytes`. It warns of nothing.
     pub(crate) fn run_with(
         arguments: &[&str],
         stdin: &[u8],
         block_bytes: usize,
+    ) -> (Vec<u8>, Result<(), CliError>) {
+        let mut warn = |text: &str| panic!("{text}");
+        run_and_warn(arguments, stdin, block_bytes, &mut warn)
+    }
+
+    /// The same, where there may be warnings.
+    pub(crate) fn run_and_warn(
+        arguments: &[&str],
+        stdin: &[u8],
+        block_bytes: usize,
+        warn: &mut dyn FnMut(&str),
     ) -> (Vec<u8>, Result<(), CliError>) {
         let all = std::iter::once(&"bytepair").chain(arguments);
         let cli = Cli::try_parse_from(all).expect("valid options");
@@ -66,7 +77,7 @@ pub(crate) mod testing {
         let mut session = Session {
             stdin: &mut &stdin[..],
             stdout: &mut stdout,
-            warn: &mut |text| panic!("{text}"),
+            warn,
             is_watched: false,
             has_colors: false,
             block_bytes: Some(block_bytes),

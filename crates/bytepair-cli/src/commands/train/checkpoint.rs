@@ -1,10 +1,10 @@
 //! What a training that is broken off goes on from.
 //!
-//! The folder holds `state.json`, which says what counts, and the files that it names: word counts,
-//! and the merges so far. A file is complete before the state names it, and the state is replaced as
+//! The folder holds `state.json`, which says what counts, and the files that it names, which end in
+//! `.checkpoint`: word counts, and the merges so far. A file is complete before the state names it, and the state is replaced as
 //! a whole; so whenever the process ends, the folder says something true.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -18,7 +18,10 @@ use crate::error::CliError;
 
 const VERSION: u64 = 1;
 const STATE: &str = "state.json";
-const MERGES: &str = "merges";
+const NEW_STATE: &str = "state.new.checkpoint";
+const MERGES: &str = "merges.checkpoint";
+const NEW_MERGES: &str = "merges.new.checkpoint";
+const LOCK: &str = "lock.checkpoint";
 
 /// So many times what a checkpoint takes passes at least before it, which keeps their cost at 1 %.
 const REST: u32 = 100;
@@ -35,6 +38,8 @@ pub(super) type Merge = (Vec<u8>, Vec<u8>);
 pub(super) struct Checkpoint {
     folder: PathBuf,
     interval: Duration,
+    /// Held as long as this process works in the folder.
+    _lock: File,
     /// What the training is, in all that its result depends on.
     training: Value,
     begun: Instant,
@@ -67,9 +72,23 @@ impl Checkpoint {
         training: Value,
     ) -> Result<Self, CliError> {
         fs::create_dir_all(folder).map_err(|error| cannot_write(folder, error))?;
+        let path = folder.join(LOCK);
+        let lock = File::create(&path).map_err(|error| cannot_write(&path, error))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let folder = folder.display();
+                return Err(CliError::Usage(format!(
+                    "--checkpoint: another training is under way in {folder}"
+                )));
+            }
+            // A file system without locks: then two trainings are the user's own business.
+            Err(TryLockError::Error(_)) => {}
+        }
         let mut checkpoint = Self {
             folder: folder.to_owned(),
             interval,
+            _lock: lock,
             training,
             begun: Instant::now(),
             last: Instant::now(),
@@ -186,7 +205,7 @@ impl Checkpoint {
             })?;
         }
         let start = Instant::now();
-        let new = self.folder.join("merges.new");
+        let new = self.folder.join(NEW_MERGES);
         self.write_file(&new, |output| {
             for merge in training.merges() {
                 let sides = [merge.left, merge.right].map(byte_level::encode);
@@ -233,11 +252,7 @@ impl Checkpoint {
         for entry in entries.map_err(|error| cannot_write(&self.folder, error))? {
             let entry = entry.map_err(|error| cannot_write(&self.folder, error))?;
             let name = entry.file_name();
-            let name = name.to_string_lossy();
-            let is_ours = ["state.new", MERGES, "merges.new"].contains(&&*name)
-                || name.starts_with("counts-")
-                || name.starts_with("held-out-");
-            if is_ours {
+            if is_ours(&name.to_string_lossy()) {
                 paths.push(entry.path());
             }
         }
@@ -282,7 +297,7 @@ impl Checkpoint {
             state["offset"] = position.offset.into();
             state["blocks"] = position.blocks.into();
         }
-        let new = self.folder.join("state.new");
+        let new = self.folder.join(NEW_STATE);
         self.write_file(&new, |output| write!(output, "{state}"))?;
         let path = self.folder.join(STATE);
         fs::rename(&new, &path).map_err(|error| cannot_write(&path, error))
@@ -311,13 +326,26 @@ impl Checkpoint {
     }
 
     fn numbered(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{name}-{}", self.number))
+        self.folder
+            .join(format!("{name}-{}.checkpoint", self.number))
     }
 
     fn no(&self, what: &dyn std::fmt::Display) -> CliError {
         let folder = self.folder.display();
         CliError::Input(format!("{folder} holds no checkpoint: {what}"))
     }
+}
+
+/// Whether a file of this name, beside the state, is of a checkpoint's making.
+fn is_ours(name: &str) -> bool {
+    let is_numbered = |prefix| {
+        let rest = name.strip_prefix(prefix);
+        let number = rest.and_then(|rest| rest.strip_suffix(".checkpoint"));
+        number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    [NEW_STATE, MERGES, NEW_MERGES, LOCK].contains(&name)
+        || is_numbered("counts-")
+        || is_numbered("held-out-")
 }
 
 pub(super) fn cannot_write(path: &Path, error: io::Error) -> CliError {

@@ -1,10 +1,10 @@
 //! The words of all inputs, counted from where a checkpoint is.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufReader, BufWriter};
 use std::sync::mpsc::channel;
 
-use bpe_lexers::{Engine, Spanner, SpecialMatcher};
+use bpe_lexers::{Spanner, SpecialMatcher};
 use bpe_train::{Counter, TrainOptions, WordCounts, train};
 
 use super::checkpoint::{Checkpoint, Phase, cannot_write};
@@ -29,12 +29,8 @@ pub(super) fn count(
     checkpoint: &mut Option<Checkpoint>,
     session: &mut Session<'_>,
 ) -> Result<(WordCounts, WordCounts), CliError> {
-    let lexer = start.pattern.lexer(Engine::Auto);
-    let lexer = lexer.map_err(|error| CliError::Usage(format!("--pattern: {error}")))?;
-    let mut spanner = Spanner::new(vec![lexer]);
-    let old = start.old.iter().flat_map(|old| &old.specials);
-    let specials = old.map(|special| &special.0).chain(&args.special_token);
-    let specials = SpecialMatcher::new(specials);
+    let mut spanner = Spanner::new(vec![start.lexer()?]);
+    let specials = SpecialMatcher::new(start.all_specials(args));
     let specials =
         specials.map_err(|error| CliError::Usage(format!("--special-token: {error}")))?;
     let mut counter =
@@ -67,6 +63,7 @@ pub(super) fn count(
                 held_out.add_file(held, LONGEST_WORD)?;
             }
             if is_counted {
+                save_counts(args, &mut counter)?;
                 return Ok((counter.into_counts()?, held_out));
             }
         }
@@ -80,9 +77,8 @@ pub(super) fn count(
     let nothing = nothing.and_then(|training| training.dictionary(0));
     let nothing = nothing.map_err(|error| CliError::Vocabulary(error.to_string()))?;
     // Which ids special tokens have does not matter to where a text is cut.
-    let old = start.old.iter().flat_map(|old| &old.specials);
-    let texts = old.map(|special| &special.0).chain(&args.special_token);
-    let numbered: Vec<_> = texts.cloned().zip(256..).collect();
+    let texts = start.all_specials(args).into_iter().map(str::to_owned);
+    let numbered: Vec<_> = texts.zip(256..).collect();
     let bytes = save::tokenizer(&nothing, &numbered, &start.pattern)?;
     let field = args.jsonl.as_deref();
     let cutter = texts::cutter(field, &bytes);
@@ -143,10 +139,18 @@ pub(super) fn count(
             break;
         }
     }
-    if let Some(path) = &args.save_counts {
-        let file = File::create(path).map_err(|error| cannot_write(path, error))?;
-        let written = counter.write_to(BufWriter::new(file));
-        written.map_err(|error| CliError::from(error).in_input(&path.display().to_string()))?;
-    }
+    save_counts(args, &mut counter)?;
     Ok((counter.into_counts()?, held_out))
+}
+
+/// Saves the counts where that is asked for, whole or not at all.
+fn save_counts(args: &TrainArgs, counter: &mut Counter) -> Result<(), CliError> {
+    let Some(path) = &args.save_counts else {
+        return Ok(());
+    };
+    let new = save::new_name(path);
+    let file = File::create(&new).map_err(|error| cannot_write(path, error))?;
+    let written = counter.write_to(BufWriter::new(file));
+    written.map_err(|error| CliError::from(error).in_input(&path.display().to_string()))?;
+    fs::rename(&new, path).map_err(|error| cannot_write(path, error))
 }

@@ -11,9 +11,10 @@ mod tests;
 mod texts;
 
 use std::ops::ControlFlow;
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
 
-use bpe_train::{Alphabet, Ties, TrainOptions, Training, WordCounts, train_with};
+use bpe_train::{Alphabet, Ties, TrainOptions, Training, WordCounts, train, train_with};
 use serde_json::json;
 
 use self::checkpoint::Checkpoint;
@@ -33,11 +34,26 @@ pub(crate) fn run(args: &TrainArgs, session: &mut Session<'_>) -> Result<(), Cli
     let interval = Duration::try_from_secs_f64(args.checkpoint_interval);
     let interval =
         interval.map_err(|error| CliError::Usage(format!("--checkpoint-interval: {error}")))?;
+    start.lexer()?;
+    let options = options(args, &start, size);
+    // What no text can be trained with is known before it is counted.
+    let untrained = train(&WordCounts::new(), &options);
+    let untrained = untrained.map_err(|error| CliError::Usage(error.to_string()))?;
+    save::check(
+        &format,
+        &untrained,
+        &start.all_specials(args),
+        &start.pattern,
+    )?;
     save::prepare(&format, &args.out)?;
+    if let Some(path) = &args.save_counts {
+        save::try_writing(path)?;
+    }
     let mut checkpoint = match &args.checkpoint {
-        Some(folder) => Some(Checkpoint::open(folder, interval, what(args, &start))?),
+        Some(folder) => Some(Checkpoint::open(folder, interval, identity(args, &start))?),
         None => None,
     };
+    save::warn_about_losses(args, &format, &start, session.warn);
     let progress = Progress::new(session.is_watched, args.progress);
     let mut phases = Phases::default();
 
@@ -52,12 +68,13 @@ pub(crate) fn run(args: &TrainArgs, session: &mut Session<'_>) -> Result<(), Cli
 
     progress.start_phase();
     let training = phases.run("merging", || {
-        let options = options(args, &start, size);
+        let first = start.old.as_ref().map_or(0, |old| old.merges.len());
         learn(
             &counts,
             &held_out,
             options,
             size,
+            first,
             &progress,
             &mut checkpoint,
         )
@@ -83,19 +100,32 @@ pub(crate) fn run(args: &TrainArgs, session: &mut Session<'_>) -> Result<(), Cli
     write_line(session.stdout, lines.join("\n"))
 }
 
-/// All that the result depends on, for the checkpoint.
-fn what(args: &TrainArgs, start: &Start) -> serde_json::Value {
+/// All that the result depends on, for the checkpoint. Files are told by their names, sizes and times.
+fn identity(args: &TrainArgs, start: &Start) -> serde_json::Value {
+    let file = |path: &Path| {
+        let data = path.metadata().ok();
+        let time = data.as_ref().and_then(|data| data.modified().ok());
+        let time = time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+        json!({
+            "name": path.display().to_string(),
+            "bytes": data.map(|data| data.len()),
+            "changed": time.and_then(|time| u64::try_from(time.as_nanos()).ok()),
+        })
+    };
     let inputs = Input::all(&args.files);
-    let paths = args.counts.iter().map(|path| path.display().to_string());
+    let inputs = inputs.iter().map(|input| match input {
+        Input::Stdin => json!("-"),
+        Input::File(path) => file(path),
+    });
     json!({
         "pattern": start.pattern.as_str(),
-        "files": inputs.iter().map(Input::name).collect::<Vec<_>>(),
-        "counts": paths.collect::<Vec<_>>(),
+        "files": inputs.collect::<Vec<_>>(),
+        "counts": args.counts.iter().map(|path| file(path)).collect::<Vec<_>>(),
         "jsonl": args.jsonl,
         "vocab_size": args.vocab_size,
         "special_tokens": args.special_token,
         "seed_tokens": args.seed_token,
-        "continue_from": args.continue_from.as_ref().map(|path| path.display().to_string()),
+        "continue_from": args.continue_from.as_ref().map(|path| file(path)),
         "alphabet": format!("{:?} {}", args.alphabet, args.coverage),
         "ties": format!("{:?}", args.ties),
         "min_frequency": args.min_frequency,
@@ -132,6 +162,7 @@ fn learn(
     held_out: &WordCounts,
     mut options: TrainOptions,
     size: usize,
+    first: usize,
     progress: &Progress,
     checkpoint: &mut Option<Checkpoint>,
 ) -> Result<Training, CliError> {
@@ -140,8 +171,9 @@ fn learn(
         None => Vec::new(),
     };
     let before = saved.len();
-    if before > 0 {
-        // All merges to begin with are among them, and the seed tokens with them.
+    // They begin with the merges of the vocabulary that is continued from: where these are not all there
+    // yet, all are to be made again.
+    if before > first {
         options = options.first_merges(saved);
     }
     let count_bytes = counts.memory_bytes();

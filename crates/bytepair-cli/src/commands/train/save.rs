@@ -3,11 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bpe_core::{Dictionary, gpt2, tiktoken};
-use bytepair::{Pattern, Specials, TokenId, Tokenizer, TokenizerBuilder};
+use bpe_core::{Atoms, Dictionary, ReadLimits, byte_level, gpt2, tiktoken};
+use bpe_train::Training;
+use bytepair::{Pattern, Pipeline, Specials, TokenId, Tokenizer, TokenizerBuilder};
+use serde_json::Value;
 
 use super::checkpoint::cannot_write;
-use crate::args::AlphabetArg;
+use super::start::Start;
+use crate::args::{AlphabetArg, TrainArgs};
 use crate::error::CliError;
 
 /// What is written.
@@ -36,6 +39,82 @@ impl Format {
     }
 }
 
+/// Fails where what is learned could be written, but not be read again: by what is there before anything
+/// is counted.
+pub(super) fn check(
+    format: &Format,
+    untrained: &Training,
+    specials: &[&str],
+    pattern: &Pattern,
+) -> Result<(), CliError> {
+    let Format::TokenizerJson = format else {
+        return Ok(());
+    };
+    let dictionary = untrained.dictionary(0);
+    let dictionary = dictionary.map_err(|error| CliError::Vocabulary(error.to_string()))?;
+    let is_bytes = dictionary.atoms() == Atoms::Bytes;
+    for special in specials {
+        // In the file, tokens and special tokens have names of one kind.
+        let token = match is_bytes {
+            true => byte_level::decode(special).ok(),
+            false => Some(special.as_bytes().to_vec()),
+        };
+        if let Some(token) = token
+            && (token != special.as_bytes() || dictionary.vocabulary().id_of(&token).is_some())
+        {
+            return Err(CliError::Usage(format!(
+                "--special-token {special:?}: in a tokenizer.json this is how the token {:?} is spelled",
+                String::from_utf8_lossy(&token)
+            )));
+        }
+    }
+    let first = dictionary.vocabulary().max_id().map_or(0, |last| last + 1);
+    let texts = specials.iter().map(|&special| special.to_owned());
+    let numbered: Vec<_> = texts.zip(first..).collect();
+    let text = tokenizer(&dictionary, &numbered, pattern)?.to_tokenizer_json();
+    let text = text.map_err(|error| CliError::Usage(error.to_string()))?;
+    let limits = ReadLimits::default();
+    let read = match is_bytes {
+        true => Tokenizer::from_tokenizer_json(text.as_bytes(), &limits).map(|_| ()),
+        false => Pipeline::from_tokenizer_json(text.as_bytes(), &limits).map(|_| ()),
+    };
+    read.map_err(|error| {
+        CliError::Usage(format!(
+            "the tokenizer.json could not be read again: {error}"
+        ))
+    })
+}
+
+/// Says what the files will not hold.
+pub(super) fn warn_about_losses(
+    args: &TrainArgs,
+    format: &Format,
+    start: &Start,
+    warn: &mut dyn FnMut(&str),
+) {
+    let specials = start.all_specials(args);
+    if !matches!(format, Format::TokenizerJson) && !specials.is_empty() {
+        warn(&format!(
+            "{} has no place for special tokens: who loads it has to name them",
+            args.out.display()
+        ));
+    }
+    let Some(path) = &args.continue_from else {
+        return;
+    };
+    let inside = path.join("tokenizer.json");
+    let file = if inside.exists() { &inside } else { path };
+    let text = fs::read(file).unwrap_or_default();
+    let file: Value = serde_json::from_slice(&text).unwrap_or_default();
+    let after = &file["post_processor"];
+    if !after.is_null() && after["type"] != "ByteLevel" {
+        warn(&format!(
+            "the post_processor of {} is not carried over",
+            path.display()
+        ));
+    }
+}
+
 /// Fails where `out` cannot be written: before hours of training, not after them.
 pub(super) fn prepare(format: &Format, out: &Path) -> Result<(), CliError> {
     let path = match format {
@@ -46,9 +125,14 @@ pub(super) fn prepare(format: &Format, out: &Path) -> Result<(), CliError> {
             out.join("vocab.json")
         }
     };
-    let new = new_name(&path);
+    try_writing(&path)
+}
+
+/// Fails where there can be no file `path`.
+pub(super) fn try_writing(path: &Path) -> Result<(), CliError> {
+    let new = new_name(path);
     let written = fs::write(&new, "").and_then(|()| fs::remove_file(&new));
-    written.map_err(|error| cannot_write(&path, error))
+    written.map_err(|error| cannot_write(path, error))
 }
 
 /// Writes the vocabulary to `out`.
@@ -95,7 +179,7 @@ fn write(path: &Path, text: &str) -> Result<(), CliError> {
 }
 
 /// What a file is called until it is complete.
-fn new_name(path: &Path) -> PathBuf {
+pub(super) fn new_name(path: &Path) -> PathBuf {
     let mut new = path.as_os_str().to_owned();
     new.push(".new");
     new.into()

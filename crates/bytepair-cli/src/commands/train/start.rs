@@ -1,6 +1,7 @@
 //! What a training begins with: a pattern, and the vocabulary that is continued from.
 
 use bpe_core::{CanonicalForm, Dictionary};
+use bpe_lexers::{Engine, Lexer};
 use bpe_train::Training;
 use bytepair::{Pattern, TokenId};
 
@@ -47,7 +48,14 @@ impl Start {
             || path.join("tokenizer.json").exists();
         let (pattern, specials) = if is_json {
             let word = path.display().to_string();
-            let tokenizer = Named::by_word(&word, &crate::args::SpecialArgs::default())?.tokenizer;
+            let named = Named::by_word(&word, &crate::args::SpecialArgs::default());
+            let tokenizer = named.map_err(|error| match error {
+                CliError::Vocabulary(text) => CliError::Vocabulary(format!(
+                    "--continue-from takes bytes, a pattern and no other steps: {text}"
+                )),
+                other => other,
+            })?;
+            let tokenizer = tokenizer.tokenizer;
             let specials = tokenizer.special_tokens();
             let specials = specials.map(|(text, id)| (text.to_owned(), id)).collect();
             let pattern = match (pattern, tokenizer.patterns()) {
@@ -119,6 +127,20 @@ impl Start {
             }),
         };
         dictionary.map_err(|error| CliError::Vocabulary(error.to_string()))
+    }
+
+    /// A lexer of the pattern.
+    pub(super) fn lexer(&self) -> Result<Box<dyn Lexer>, CliError> {
+        let lexer = self.pattern.lexer(Engine::Auto);
+        lexer.map_err(|error| CliError::Usage(format!("--pattern: {error}")))
+    }
+
+    /// The texts of the special tokens, those that are continued from first.
+    pub(super) fn all_specials<'a>(&'a self, args: &'a TrainArgs) -> Vec<&'a str> {
+        let old = self.old.iter().flat_map(|old| &old.specials);
+        let old = old.map(|special| special.0.as_str());
+        old.chain(args.special_token.iter().map(String::as_str))
+            .collect()
     }
 
     /// The special tokens with their ids.

@@ -10,7 +10,7 @@ use bytepair::{Pattern, Pipeline, ReadLimits, Specials, Tokenizer};
 use serde_json::json;
 
 use super::report;
-use crate::commands::testing::run_with;
+use crate::commands::testing::{run_and_warn, run_with};
 
 const TEXT: &str = "the cat and the hat, and then the bat: 2026 naïve 龘龘龘\n\n  the end<|e|>";
 
@@ -26,7 +26,10 @@ fn trained(folder: &Path, name: &str, more: &[&str], text: &str, block: usize) -
         "--out",
     ];
     let arguments = [&arguments[..], &[&out_text], more].concat();
-    let (_, result) = run_with(&arguments, text.as_bytes(), block);
+    let is_json = name.ends_with(".json");
+    let mut warn =
+        |text: &str| assert!(!is_json && text.contains("no place for special"), "{text}");
+    let (_, result) = run_and_warn(&arguments, text.as_bytes(), block, &mut warn);
     result.expect("trains");
     out
 }
@@ -193,7 +196,9 @@ fn a_vocabulary_that_is_continued_from_keeps_its_ids_and_ends_as_if_trained_at_o
     let run = |out: &Path, size: &str, more: &[&str]| {
         let out = out.display().to_string();
         let all = ["train", "--vocab-size", size, "--out", &out];
-        let (_, result) = run_with(&[&all[..], more].concat(), text.as_bytes(), 100);
+        let mut warn = |text: &str| assert!(text.contains("no place for special"), "{text}");
+        let all = [&all[..], more].concat();
+        let (_, result) = run_and_warn(&all, text.as_bytes(), 100, &mut warn);
         result.expect("trains");
     };
     for first in ["first.json", "first.tiktoken", "folder"] {
@@ -251,6 +256,33 @@ fn what_is_held_out_is_not_learned_from_and_is_reported_on() {
     let tokenizer = read_json(Path::new(&out));
     assert_eq!(tokenizer.token_id(b"xy"), None);
     assert!(tokenizer.token_id(b"abc").is_some());
+}
+
+#[test]
+fn what_could_not_be_read_again_is_said_before_anything_is_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("t.json").display().to_string();
+    for (arguments, message) in [
+        (&["--special-token", "\u{a7}"][..], "is spelled"),
+        (&["--special-token", "a"], "is spelled"),
+        (&["--special-token", "\u{120}the"], "\" the\" is spelled"),
+        (
+            &["--special-token", "the", "--seed-token", "the"],
+            "is spelled",
+        ),
+        (&["--pattern", "x*"], "could not be read again"),
+    ] {
+        let all = [&["train", "--out", &out], arguments, &["no such input"]].concat();
+        let (_, result) = run_with(&all, b"", 100);
+        let error = result.expect_err("no tokenizer");
+        assert_eq!(error.exit_status(), 2, "{arguments:?}");
+        let text = error.message().unwrap_or_default();
+        assert!(text.contains(message), "{arguments:?}: {text}");
+    }
+    let all = ["train", "--out", &out, "--vocab-size", "258"];
+    let special = ["--special-token", "<|the|>"];
+    let (_, result) = run_with(&[&all[..], &special].concat(), b"the the", 100);
+    result.expect("a special token like others");
 }
 
 #[test]
