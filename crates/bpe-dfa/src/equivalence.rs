@@ -30,12 +30,13 @@ pub enum Equivalence {
     },
 }
 
-/// A shortest text that two dictionaries tokenize in different ways.
+/// A text that two dictionaries tokenize in different ways; of [`equivalent`] a shortest one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Witness {
     /// The text.
     pub text: Vec<u8>,
-    /// Its tokens by the first dictionary; `None` where it has a byte that is no token.
+    /// Its tokens by the first dictionary; `None` where it has a byte that is no token, and where a
+    /// pre-tokenizer cuts it.
     pub first: Option<Vec<TokenId>>,
     /// Its tokens by the second dictionary.
     pub second: Option<Vec<TokenId>>,
@@ -132,8 +133,13 @@ pub(crate) fn relations(
     forms: [&Arc<CanonicalForm>; 2],
 ) -> Result<[PairRelation; 2], RelationError> {
     std::thread::scope(|scope| {
-        let second = scope.spawn(|| PairRelation::new(forms[1]));
+        let second = std::thread::Builder::new();
+        let second = second.spawn_scoped(scope, || PairRelation::new(forms[1]));
         let first = PairRelation::new(forms[0]);
+        let Ok(second) = second else {
+            // There is no other thread to be had.
+            return Ok([first?, PairRelation::new(forms[1])?]);
+        };
         let second = second.join();
         // Its panic goes on here.
         let second = second.unwrap_or_else(|panic| std::panic::resume_unwind(panic));

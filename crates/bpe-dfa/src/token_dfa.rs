@@ -21,7 +21,7 @@ const KEPT_WORDS: usize = 1 << 23;
 ///
 /// A state is one of the text automaton and what the last token forbids: by locality (002 Observation 2)
 /// nothing else counts. So nothing is built but a mask for each state of the text automaton that is met.
-/// The text is one span: no pre-tokenizer cuts it.
+/// The text is one span, unless it is cut into pieces ([`TokenDfa::in_pieces`]).
 ///
 /// Useful for constrained decoding, where a model must write text of a language in the tokens that the
 /// tokenizer would use. A state can be a dead end although its text can go on, where all tokens that
@@ -333,16 +333,38 @@ impl TokenDfa {
     }
 
     /// How many sequences of exactly `length` tokens lead from here to a text of the language. `None`
-    /// where the number needs more than 128 bits, or more than `limit` states are met.
+    /// where the number needs more than 128 bits, or more than `limit` states are met at once.
     pub fn count(&mut self, state: TokenState, length: usize, limit: usize) -> Option<u128> {
-        Some(self.sequences(state, length, limit)?.count())
+        let mut states = HashMap::from([(state, 1_u128)]);
+        for _ in 0..length {
+            let mut next_states: HashMap<TokenState, u128> = HashMap::new();
+            for (&state, &ways) in &states {
+                for token in self.allowed_tokens(state) {
+                    if let Some(next) = self.next(state, token) {
+                        let sum = next_states.entry(next).or_default();
+                        *sum = sum.checked_add(ways)?;
+                    }
+                }
+                if next_states.len() > limit {
+                    return None;
+                }
+            }
+            states = next_states;
+        }
+        let accepted = states
+            .iter()
+            .filter(|(state, _)| self.is_accepting(**state));
+        accepted
+            .map(|(_, ways)| ways)
+            .try_fold(0_u128, |sum, &ways| sum.checked_add(ways))
     }
 
     /// The sequences of exactly `length` tokens that lead from here to a text of the language, to be
     /// counted and sampled. `None` where their number needs more than 128 bits, or more than `limit`
-    /// states are met.
+    /// transitions are met.
     ///
-    /// Cost: the transitions of the states that are met within so many tokens, each once a length.
+    /// Cost: the transitions of the states that are met within so many tokens, each once a length; some 40
+    /// bytes for each of them.
     pub fn sequences(
         &mut self,
         state: TokenState,
@@ -352,7 +374,7 @@ impl TokenDfa {
         // The states after each number of tokens, and the transitions to them.
         let mut layers = vec![vec![state]];
         let mut steps: Vec<Vec<Vec<(TokenId, u32)>>> = Vec::new();
-        let mut met = 1;
+        let mut met = 0;
         for _ in 0..length {
             let states = layers.last().map_or(&[][..], Vec::as_slice).to_vec();
             let mut numbers: HashMap<TokenState, u32> = HashMap::new();
@@ -370,11 +392,11 @@ impl TokenDfa {
                     });
                     of_state.push((token, number));
                 }
+                met += of_state.len();
+                if met > limit {
+                    return None;
+                }
                 of_states.push(of_state);
-            }
-            met += next_states.len();
-            if met > limit.max(1) {
-                return None;
             }
             steps.push(of_states);
             layers.push(next_states);

@@ -39,7 +39,7 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     /// Check that ids are what the tokenizer makes of their text: print the first index that is not
     Validate(ValidateArgs),
-    /// Tell whether two vocabularies merge every text alike, or a shortest text on which they differ
+    /// Tell whether two tokenizers write every text in the same tokens, or a text on which they differ
     Equivalent(EquivalentArgs),
     /// Find where a regular expression matches in the text of ids
     Search(SearchArgs),
@@ -471,12 +471,12 @@ pub(crate) struct TrainArgs {
     pub(crate) memory_limit: Option<usize>,
 
     /// Save how far it is in this folder, and go on from there where an earlier run of the same command
-    /// was broken off. Empty when the command is done
+    /// was broken off. What it has saved is removed when the command is done
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) checkpoint: Option<PathBuf>,
 
-    /// Seconds between two checkpoints; more where these would take over 1 % of the time. At 0 one
-    /// follows the other
+    /// Seconds between two checkpoints; more where these would take over 1 % of the time, so that there
+    /// is none in the first 20 seconds. At 0 one follows the other
     #[arg(
         long,
         value_name = "SECONDS",

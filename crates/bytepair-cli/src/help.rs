@@ -150,8 +150,9 @@ Examples:
   $ echo 1 1 13225 | bytepair validate --reason";
 
 pub(crate) const EQUIVALENT: &str = "\
-The merges alone are compared: patterns, special tokens and whole-piece look-up are not. Status 0 where \
-they are the same, 1 where a text tells them apart.
+Special tokens are not compared. Pairs of tokens that no piece of the patterns can hold do not count. \
+Status 0 where the two are the same, 1 where a text tells them apart, or where that is not known: the \
+search for a piece has a limit.
 
 Examples:
   bytepair equivalent gpt2 r50k_base
@@ -166,8 +167,8 @@ Example:
   bytepair encode README.md | bytepair search 'byte.?pair'";
 
 pub(crate) const DFA: &str = "\
-The automaton is the minimal one that accepts the tokens of each text, and no other sequence. The text \
-is one pre-token: patterns and special tokens are not looked at.
+The automaton is the minimal one that accepts the tokens of each text, cut into pieces by the patterns, \
+and no other sequence. Special tokens are not looked at.
 
 Examples:
   bytepair dfa 'abc|abd' --encoding r50k_base --dot | dot -Tsvg > abc.svg

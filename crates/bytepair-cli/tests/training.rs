@@ -269,7 +269,7 @@ fn a_checkpoint_of_another_training_is_refused() {
         ("{}", "of another version"),
         ("no JSON", "holds no checkpoint"),
         (
-            r#"{"version": 1, "training": {"vocab_size": 5}}"#,
+            r#"{"version": 2, "training": {"vocab_size": 5}}"#,
             "of another training",
         ),
     ] {

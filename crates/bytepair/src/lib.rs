@@ -24,6 +24,7 @@
 //! | use several threads: a long text, many texts, texts that are still being read | [`Tokenizer::encode_parallel`], [`parallel`](Tokenizer::parallel) |
 //! | encode text as it comes, in any pieces | [`Tokenizer::stream`] |
 //! | check that ids are what the tokenizer makes, or make them so | `Tokenizer::validator`, `Tokenizer::repair` |
+//! | tell two tokenizers apart, or constrain what a model writes | `Tokenizer::equivalent`, `Tokenizer::token_dfa` |
 //! | find the encoding of a model | [`Tokenizer::for_model`], [`Tokenizer::from_name`] |
 //! | load a file | [`Tokenizer::from_tiktoken`], [`from_tokenizer_json`](Tokenizer::from_tokenizer_json), [`from_gpt2_files`](Tokenizer::from_gpt2_files) |
 //! | run every step of a `tokenizer.json`: normalizer, pre-tokenizer, model, post-processor, decoder | `Pipeline` |

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::texts::Position;
 use crate::error::CliError;
 
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 const STATE: &str = "state.json";
 const NEW_STATE: &str = "state.new.checkpoint";
 const MERGES: &str = "merges.checkpoint";
@@ -256,6 +256,8 @@ impl Checkpoint {
                 paths.push(entry.path());
             }
         }
+        // The lock at the end: up to then no other training begins here.
+        paths.sort_by_key(|path| path.ends_with(LOCK));
         for path in paths {
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {

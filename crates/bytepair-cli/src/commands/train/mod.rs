@@ -11,7 +11,7 @@ mod tests;
 mod texts;
 
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use bpe_train::{Alphabet, Ties, TrainOptions, Training, WordCounts, train, train_with};
@@ -112,6 +112,14 @@ fn identity(args: &TrainArgs, start: &Start) -> serde_json::Value {
             "changed": time.and_then(|time| u64::try_from(time.as_nanos()).ok()),
         })
     };
+    // Of a folder the files that are read.
+    let vocabulary = |path: &PathBuf| match path.is_dir() {
+        true => ["tokenizer.json", "vocab.json", "merges.txt"]
+            .iter()
+            .map(|name| file(&path.join(name)))
+            .collect(),
+        false => file(path),
+    };
     let inputs = Input::all(&args.files);
     let inputs = inputs.iter().map(|input| match input {
         Input::Stdin => json!("-"),
@@ -125,7 +133,7 @@ fn identity(args: &TrainArgs, start: &Start) -> serde_json::Value {
         "vocab_size": args.vocab_size,
         "special_tokens": args.special_token,
         "seed_tokens": args.seed_token,
-        "continue_from": args.continue_from.as_ref().map(|path| file(path)),
+        "continue_from": args.continue_from.as_ref().map(vocabulary),
         "alphabet": format!("{:?} {}", args.alphabet, args.coverage),
         "ties": format!("{:?}", args.ties),
         "min_frequency": args.min_frequency,

@@ -1,6 +1,7 @@
 //! The vocabulary as files.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use bpe_core::{Atoms, Dictionary, ReadLimits, byte_level, gpt2, tiktoken};
@@ -130,7 +131,14 @@ pub(super) fn prepare(format: &Format, out: &Path) -> Result<(), CliError> {
 
 /// Fails where there can be no file `path`.
 pub(super) fn try_writing(path: &Path) -> Result<(), CliError> {
+    if path.is_dir() {
+        return Err(cannot_write(path, io::ErrorKind::IsADirectory.into()));
+    }
     let new = new_name(path);
+    if new.exists() {
+        // Of a run that was broken off, or someone else's: it is for the end to tell.
+        return Ok(());
+    }
     let written = fs::write(&new, "").and_then(|()| fs::remove_file(&new));
     written.map_err(|error| cannot_write(path, error))
 }
