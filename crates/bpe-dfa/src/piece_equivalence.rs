@@ -86,7 +86,10 @@ pub fn equivalent_in_pieces(
                 .map(|candidate| &candidate.1[..])
                 .collect();
             let (found, is_whole) = sides[side].behind_others(&wanted);
-            text = text.or(found);
+            if found.is_some() {
+                text = found;
+                break;
+            }
             if let (true, Some(tokens)) = (!is_whole || too_many, wanted.first()) {
                 unknown = unknown.take().or(Some(sides[side].text(tokens)));
             }
@@ -254,6 +257,10 @@ impl Side<'_> {
         while let Some(node) = open.pop_front() {
             if !node.tokens.is_empty() {
                 for tokens in wanted {
+                    let Some(left) = self.left.checked_sub(tokens.len()) else {
+                        return (None, false);
+                    };
+                    self.left = left;
                     if let Some(text) = self.complete(&node, tokens) {
                         return (Some(text), true);
                     }

@@ -62,8 +62,8 @@ pub struct TokenClasses {
 }
 
 impl TokenClasses {
-    /// The classes of the tokens of `canonical`, of which `pairs` was made. O(bytes of the tokens), some
-    /// tenths of a second for 200,000. Where ids are far apart no token has a class.
+    /// The classes of the tokens of `canonical`, of which `pairs` was made. O(bytes of the tokens).
+    /// Where ids are far apart no token has a class.
     ///
     /// # Errors
     ///

@@ -1,23 +1,15 @@
 //! Several threads give what one gives: P21, P22, P24, P25 of the property list.
 
+mod common;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytepair::{Pattern, Specials, Tokenizer, TokenizerBuilder};
 
+use common::Random;
+
 /// Numbers below a limit, the same in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % limit
-    }
-}
-
 const TRAPS: [&[u8]; 26] = [
     b"word",
     b" Two",

@@ -2,6 +2,8 @@
 
 #![cfg(feature = "dfa")]
 
+mod common;
+
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -11,17 +13,7 @@ use bytepair::{
     Equivalence, Family, Pattern, StringDfa, StringDfaLimits, TokenId, Tokenizer, TokenizerBuilder,
 };
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % bound.max(1)
-    }
-}
+use common::Random;
 
 const LETTERS: [&str; 6] = ["a", " ", "1", "\n", "é", "'"];
 

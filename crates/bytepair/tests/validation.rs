@@ -7,19 +7,11 @@
     feature = "r50k_base"
 ))]
 
+mod common;
+
 use bytepair::{Reason, Specials, TokenId, TokenValidator, Tokenizer, TokenizerBuilder};
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % bound.max(1)
-    }
-}
+use common::Random;
 
 const TEXT: &str = "It's 2026, isn't it?  \r\n\n\n\tfn main() { let x = 123456789; }   \u{3000}你好，世界 \
     naïve ÉCOLE ǅ ʰʱ １２３４５６７８９ <|endoftext|><|endofprompt|> <|end ////**** 🙂🙂👩‍👩‍👧 don't DON'T  \t x\n\

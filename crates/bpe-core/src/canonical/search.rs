@@ -21,15 +21,7 @@ use crate::vocabulary::{TokenId, Vocabulary};
 /// Fills in where each token of `form` comes from. Returns the table of all rules of `dictionary`, and
 /// whether a canonical rule may be improper.
 pub(super) fn fill(form: &mut CanonicalForm, dictionary: &Dictionary) -> (PairTable, bool) {
-    let rules = dictionary.rules();
-    let mut search = Search {
-        table: PairTable::new(rules.len(), rules.iter().copied()),
-        rules,
-        by_product: ByProduct::new(&form.vocabulary, rules),
-        improper: Improper::default(),
-        merge_loop: MergeLoop::default(),
-        tokens: Vec::new(),
-    };
+    let mut search = Search::new(dictionary);
     for position in by_length(&form.vocabulary) {
         let part = search.part(form, position as usize);
         if is_improper(form, part) {
@@ -50,7 +42,19 @@ struct Search<'d> {
     tokens: Vec<TokenId>,
 }
 
-impl Search<'_> {
+impl<'d> Search<'d> {
+    fn new(dictionary: &'d Dictionary) -> Self {
+        let rules = dictionary.rules();
+        Self {
+            table: PairTable::new(rules.len(), rules.iter().copied()),
+            rules,
+            by_product: ByProduct::new(dictionary.vocabulary(), rules),
+            improper: Improper::default(),
+            merge_loop: MergeLoop::default(),
+            tokens: Vec::new(),
+        }
+    }
+
     /// Where the token at `position` comes from, if that is known of all shorter ones.
     fn part(&mut self, form: &CanonicalForm, position: usize) -> Part {
         let vocabulary = &*form.vocabulary;
@@ -301,15 +305,7 @@ mod tests {
     /// What the search must find: each token is tokenized.
     fn by_merging(dictionary: &Dictionary) -> Vec<Part> {
         let form = CanonicalForm::empty(dictionary);
-        let rules = dictionary.rules();
-        let mut search = Search {
-            table: PairTable::new(rules.len(), rules.iter().copied()),
-            rules,
-            by_product: ByProduct::new(&form.vocabulary, rules),
-            improper: Improper::default(),
-            merge_loop: MergeLoop::default(),
-            tokens: Vec::new(),
-        };
+        let mut search = Search::new(dictionary);
         let fallback = |id, bytes: &[u8]| {
             bytes.len() == 1 && dictionary.vocabulary().byte_fallback(bytes[0]) == Some(id)
         };
