@@ -22,6 +22,12 @@ impl RelationError {
     pub fn is_improper(&self) -> bool {
         matches!(self.0, Kind::Improper { .. })
     }
+
+    /// True where atoms are characters ([`bpe_core::Atoms::Characters`]), whose tokens for single bytes and for
+    /// what is unknown do not go by their neighbours.
+    pub fn is_over_characters(&self) -> bool {
+        matches!(self.0, Kind::NotOverBytes)
+    }
 }
 
 impl fmt::Display for RelationError {

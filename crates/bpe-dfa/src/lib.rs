@@ -26,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 mod boundaries;
+mod completion;
 mod equivalence;
 mod error;
 pub mod explicit;
@@ -38,11 +39,13 @@ mod piece_equivalence;
 mod piece_walk;
 mod rows;
 mod search;
+mod sequences;
 mod token_dfa;
 mod transducer;
 mod validator;
+mod whole_pieces;
 
-pub use boundaries::Boundaries;
+pub use boundaries::{Boundaries, OnePiece};
 pub use equivalence::{Equivalence, Witness, equivalent};
 pub use error::RelationError;
 pub use masks::CanonicalMasks;
@@ -50,7 +53,8 @@ pub use pairs::{PairRelation, StateId};
 pub use piece_equivalence::equivalent_in_pieces;
 pub use piece_walk::{PieceWalk, TokenClasses};
 pub use search::{TokenMatch, TokenSearch};
-pub use token_dfa::{TokenDfa, TokenSequences, TokenState};
+pub use sequences::TokenSequences;
+pub use token_dfa::{TokenDfa, TokenState};
 pub use transducer::{LazyTransducer, TransducerStats};
 pub use validator::{Mismatch, Reason, Repair, RepairError, Validator, repair};
 

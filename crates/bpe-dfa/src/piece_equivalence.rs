@@ -11,17 +11,20 @@ use crate::error::{Kind, RelationError};
 use crate::explicit::StringDfa;
 use crate::forests::NONE;
 use crate::pairs::{PairRelation, StateId};
+use crate::whole_pieces::whole_tokens;
 
 /// Differing pairs that are alone in no piece, of which others are looked for around them.
 const MOST_DOUBTFUL: usize = 1 << 12;
 
 /// Whether two dictionaries cut all pieces in the same places that these boundaries can make, or a text
-/// on which they do not. What no piece contains does not count.
+/// on which they do not. What no piece contains does not count. Of a dictionary with whole-piece look-up, a
+/// piece that is a token is that one token.
 ///
 /// A piece that they tokenize in different ways has, on one side, a token that is canonical there alone,
 /// or a pair of neighbours that is valid there alone; and a piece whose tokens have one is tokenized in
 /// different ways. So each such token and pair is looked for in the tokens of a piece: alone in it, then
-/// behind other tokens of the piece and before others. `starts` are states of the boundaries from which
+/// behind other tokens of the piece and before others. Pieces that are a token on both sides are left out, and
+/// those that whole-piece look-up makes a token on one side alone are looked for first. `starts` are states of the boundaries from which
 /// every piece can be met that there is.
 ///
 /// Cost: [`equivalent`](crate::equivalent), then a walk over the bytes of each differing pair, until one is
@@ -47,17 +50,25 @@ pub fn equivalent_in_pieces(
     let pairs = relations(forms)?;
     let matching = Matching::new(forms, &pairs);
     let mut sides = [0, 1].map(|side: usize| {
-        let mut lexing = Lexing::new(Arc::clone(&boundaries));
+        let mut lexing = Lexing::with_whole_pieces(Arc::clone(&boundaries), forms[side]);
         let starts = lexing.set(starts);
         Side {
             form: forms[side],
             pairs: &pairs[side],
+            other: (forms[1 - side], &pairs[1 - side]),
             lexing,
             all: StringDfa::universal(),
             starts,
             left: limit,
         }
     });
+    let mut same_ids = matching.same_ids;
+    for side in &mut sides {
+        match side.whole_pieces() {
+            Wholes::Different(text) => return Ok(different(text)),
+            Wholes::Same { ids } => same_ids &= ids,
+        }
+    }
     let mut doubtful: Vec<(usize, Vec<TokenId>)> = Vec::new();
     let mut too_many = false;
     let candidates = Candidates {
@@ -97,15 +108,17 @@ pub fn equivalent_in_pieces(
         text
     });
     Ok(match (text, unknown) {
-        (Some(text), _) => Equivalence::Different(Witness {
-            first: None,
-            second: None,
-            text,
-        }),
+        (Some(text), _) => different(text),
         (None, Some(text)) => Equivalence::Unknown { text },
-        (None, None) => Equivalence::Same {
-            same_ids: matching.same_ids,
-        },
+        (None, None) => Equivalence::Same { same_ids },
+    })
+}
+
+fn different(text: Vec<u8>) -> Equivalence {
+    Equivalence::Different(Witness {
+        first: None,
+        second: None,
+        text,
     })
 }
 
@@ -175,9 +188,19 @@ struct Node {
     tokens: Vec<TokenId>,
 }
 
+/// What the tokens of one side that only a whole piece becomes are on the other.
+enum Wholes {
+    /// A piece with this text is one token here alone.
+    Different(Vec<u8>),
+    /// One token each, and whether with the same id.
+    Same { ids: bool },
+}
+
 struct Side<'s> {
     form: &'s Arc<CanonicalForm>,
     pairs: &'s PairRelation,
+    /// The other side.
+    other: (&'s CanonicalForm, &'s PairRelation),
     lexing: Lexing,
     /// All texts.
     all: StringDfa,
@@ -194,6 +217,35 @@ impl Side<'_> {
             last: self.pairs.start_state(),
             tokens: Vec::new(),
         }
+    }
+
+    /// The token that a piece with this text is on the other side, if it is one.
+    fn on_the_other(&self, piece: &[u8]) -> Option<TokenId> {
+        let (form, pairs) = self.other;
+        let id = form.vocabulary().id_of(piece)?;
+        (form.whole_piece_lookup() || pairs.is_canonical(id)).then_some(id)
+    }
+
+    /// Compares the tokens that only a whole piece becomes with what the other side makes of such pieces, as
+    /// far as there are such.
+    fn whole_pieces(&mut self) -> Wholes {
+        let mut ids = true;
+        for id in whole_tokens(self.form) {
+            let bytes = self.form.vocabulary().token_bytes(id).unwrap_or_default();
+            let other = self.on_the_other(bytes);
+            if other == Some(id) {
+                continue;
+            }
+            let readings = self.lexing.after_whole(self.starts, bytes);
+            let readings = self.lexing.prune(&self.all, 0, readings);
+            if let Some(end) = self.lexing.end(&self.all, readings) {
+                match other {
+                    Some(_) => ids = false,
+                    None => return Wholes::Different([bytes, &end[..]].concat()),
+                }
+            }
+        }
+        Wholes::Same { ids }
     }
 
     fn text(&self, tokens: &[TokenId]) -> Vec<u8> {
@@ -227,17 +279,21 @@ impl Side<'_> {
         for &token in tokens {
             node = self.next(&node, token)?;
         }
-        let mut seen = HashSet::from([(node.readings, node.last)]);
+        let key = |node: &Node| (node.readings, node.last, node.tokens.len() == 1);
+        let mut seen = HashSet::from([key(&node)]);
         let mut open = VecDeque::from([node]);
         while let Some(node) = open.pop_front() {
-            if let Some(end) = self.lexing.end(&self.all, node.readings) {
+            // One token here, and by whole-piece look-up there.
+            let is_same =
+                node.tokens.len() == 1 && self.on_the_other(&self.text(&node.tokens)).is_some();
+            if !is_same && let Some(end) = self.lexing.end(&self.all, node.readings) {
                 return Some([self.text(&node.tokens), end].concat());
             }
             for index in 0..self.pairs.len() as u32 {
                 let token = self.pairs.token_with_number(index)?;
                 self.left = self.left.checked_sub(1)?;
                 if let Some(next) = self.next(&node, token)
-                    && seen.insert((next.readings, next.last))
+                    && seen.insert(key(&next))
                 {
                     open.push_back(next);
                 }

@@ -464,7 +464,7 @@ impl PieceWalk {
         }
         let between = &self.shared.between;
         let mut states = self.lexing.states(readings).iter();
-        let is_between = states.all(|state| between.binary_search(state).is_ok());
+        let is_between = states.all(|reading| between.binary_search(&reading.state).is_ok());
         let row = self.readings.len() as u16;
         self.readings.push(readings);
         self.is_between.push(is_between);

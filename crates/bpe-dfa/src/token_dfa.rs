@@ -1,32 +1,46 @@
 //! The canonical tokenizations of a regular language, over a real vocabulary.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use bpe_core::{CanonicalForm, TokenId};
 
-use crate::boundaries::{Boundaries, FIRST_READINGS, Lexing, NO_READINGS, Readings};
+use crate::boundaries::{
+    Boundaries, FIRST_READINGS, Lexing, NO_READINGS, OnePiece, Reading, Readings,
+};
+use crate::completion::Completion;
 use crate::error::RelationError;
 use crate::explicit::{ExplicitDfa, ExplicitError, Limits, State, StringDfa};
 use crate::masks::CanonicalMasks;
 use crate::pairs::{PairRelation, StateId};
 use crate::pending::Tables;
+use crate::whole_pieces::whole_tokens;
 
 /// Masks of string states that are kept, in words: 64 MB.
 const KEPT_WORDS: usize = 1 << 23;
+
+/// What stands behind a token that only a whole piece becomes: a state that allows nothing, so that a piece
+/// must start there.
+const BEHIND_WHOLE: StateId = StateId(u32::MAX);
 
 /// The automaton over tokens that accepts the canonical tokenizations of the texts of a regular language,
 /// and nothing else; its states are made when they are asked for.
 ///
 /// A state is one of the text automaton and what the last token forbids: by locality (002 Observation 2)
 /// nothing else counts. So nothing is built but a mask for each state of the text automaton that is met.
-/// The text is one span, unless it is cut into pieces ([`TokenDfa::in_pieces`]).
+/// The text is one span, unless it is cut into pieces ([`TokenDfa::in_pieces`]). Of a dictionary with
+/// whole-piece look-up, a piece that is a token is that one token.
 ///
 /// Useful for constrained decoding, where a model must write text of a language in the tokens that the
 /// tokenizer would use. A state can be a dead end although its text can go on, where all tokens that
-/// continue the text would have been merged with what stands before:
-/// [`TokenDfa::can_complete`] finds out.
+/// continue the text would have been merged with what stands before: [`TokenDfa::can_complete`] finds out,
+/// and [`TokenDfa::allowed_to_complete`] leaves out the tokens that lead to one.
+///
+/// # Memory
+///
+/// What is found out is kept, and forgotten when it is too much: 64 MB of masks, and at most some 200 MB for what
+/// a pre-tokenizer may make of the text ([`TokenDfa::keeping`]). States stay right when it is.
 ///
 /// ```
 /// use bpe_core::{CanonicalForm, Dictionary, Vocabulary};
@@ -39,24 +53,33 @@ const KEPT_WORDS: usize = 1 << 23;
 /// let mut dfa = TokenDfa::new(&CanonicalForm::new(&dictionary), language)?;
 /// assert!(dfa.accepts(&[2, 0]) && !dfa.accepts(&[0, 1]));
 /// let mut mask = [0];
-/// let after_ab = dfa.next(dfa.start(), 2).expect("ab");
-/// dfa.allowed(after_ab, &mut mask);
+/// let after_ab = dfa.next(&dfa.start(), 2).expect("ab");
+/// dfa.allowed(&after_ab, &mut mask);
 /// assert_eq!(mask, [0b101]); // "a" or "ab"
-/// assert_eq!(dfa.count(dfa.start(), 2, 1_000), Some(2)); // ab|ab and ab|a
+/// assert_eq!(dfa.count(&dfa.start(), 2, 1_000), Some(2)); // ab|ab and ab|a
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct TokenDfa {
-    language: StringDfa,
-    tables: Arc<Tables>,
+    pub(crate) language: StringDfa,
+    pub(crate) tables: Arc<Tables>,
     masks: CanonicalMasks,
+    /// Tokens that only a whole piece becomes, ascending.
+    pub(crate) wholes: Vec<TokenId>,
+    /// Length of a mask.
+    words: usize,
     /// Of each token, in the order of bytes, how many bytes it has in common with the one before.
     common: Vec<u16>,
     /// Where pieces start, if a pre-tokenizer cuts.
-    lexing: Option<Lexing>,
+    pub(crate) lexing: Option<Lexing>,
     /// Of each string state that was met, and its readings, the tokens whose text goes on from there.
     alive: HashMap<(State, Readings), Alive>,
+    /// Those of them that lead to a text of the language.
+    completing: HashMap<(State, Readings), Alive>,
     /// Words of these masks.
     kept: usize,
+    pub(crate) completion: Completion,
+    /// Readings that may be kept.
+    most_kept: usize,
 }
 
 /// Tokens, as bits, whose text goes on from a state.
@@ -67,23 +90,50 @@ struct Alive {
     first: Box<[u64]>,
 }
 
-/// A state of a [`TokenDfa`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+impl Alive {
+    fn words(&self) -> usize {
+        self.inside.len() + self.first.len()
+    }
+}
+
+/// The tokens of a mask, ascending.
+fn tokens_in(mask: &[u64]) -> impl Iterator<Item = TokenId> {
+    (0_u32..).zip(mask).flat_map(|(word, &bits)| {
+        std::iter::successors((bits != 0).then_some(bits), |bits| {
+            let rest = bits & (bits - 1);
+            (rest != 0).then_some(rest)
+        })
+        .map(move |bits| 64 * word + bits.trailing_zeros())
+    })
+}
+
+/// A state of a [`TokenDfa`]. What is forgotten and found out again does not change it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TokenState {
     text: State,
     last: StateId,
-    readings: Readings,
+    /// None where nothing cuts.
+    readings: Option<Arc<[Reading]>>,
+}
+
+/// The same with the number that the readings have now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Node {
+    pub(crate) text: State,
+    pub(crate) last: StateId,
+    pub(crate) readings: Readings,
 }
 
 impl TokenState {
     /// The state of the text automaton.
-    pub fn text_state(self) -> State {
+    pub fn text_state(&self) -> State {
         self.text
     }
 
-    /// The state of the automaton that accepts all tokenizations.
-    pub fn last_token_state(self) -> StateId {
-        self.last
+    /// The state of the automaton that accepts all tokenizations. `None` behind a token that only a whole
+    /// piece becomes: what follows is another piece.
+    pub fn last_token_state(&self) -> Option<StateId> {
+        (self.last != BEHIND_WHOLE).then_some(self.last)
     }
 }
 
@@ -117,33 +167,98 @@ impl TokenDfa {
             same.min(usize::from(u16::MAX)) as u16
         });
         let common = common.collect();
+        let masks = CanonicalMasks::new(pairs, 20 << 20);
+        let mut wholes = whole_tokens(canonical);
+        wholes.sort_unstable();
+        let words = wholes.last().map_or(0, |&id| id as usize / 64 + 1);
+        // A span of such a dictionary is a piece.
+        let lexing =
+            (!wholes.is_empty()).then(|| Lexing::with_whole_pieces(Arc::new(OnePiece), canonical));
+        let language = language.trim().minimize();
         Ok(Self {
-            language: language.trim().minimize(),
-            masks: CanonicalMasks::new(pairs, 20 << 20),
+            completion: Completion::new(&language, &tables, &wholes),
+            language,
+            words: words.max(masks.words()),
+            masks,
+            wholes,
             common,
             tables,
-            lexing: None,
+            lexing,
             alive: HashMap::new(),
+            completing: HashMap::new(),
             kept: 0,
+            most_kept: usize::MAX,
         })
     }
 
     /// The same automaton for texts that a pre-tokenizer cuts.
     ///
     /// Of readings those are left out that no text of the language makes true; whether its *tokens* can
-    /// go on is for [`TokenDfa::can_complete`] to find out, as without boundaries.
-    pub fn in_pieces(self, boundaries: Arc<dyn Boundaries>) -> Self {
-        Self {
-            lexing: Some(Lexing::new(boundaries)),
-            alive: HashMap::new(),
-            kept: 0,
-            ..self
+    /// go on is for [`TokenDfa::can_complete`] to find out, as without boundaries. `canonical` is what the
+    /// automaton was made of.
+    pub fn in_pieces(mut self, canonical: &CanonicalForm, boundaries: Arc<dyn Boundaries>) -> Self {
+        self.lexing = Some(Lexing::with_whole_pieces(boundaries, canonical));
+        self.forget();
+        let most = self.most_kept;
+        self.keeping(most)
+    }
+
+    /// The same automaton that keeps fewer readings of texts, steps between them, and answers about them, each
+    /// at most this many: less memory, and more is found out anew. Masks are not counted.
+    #[must_use]
+    pub fn keeping(mut self, most: usize) -> Self {
+        self.most_kept = most;
+        if let Some(lexing) = &mut self.lexing {
+            lexing.keep_answers(most);
+        }
+        self
+    }
+
+    /// Forgets all that was found out.
+    fn forget(&mut self) {
+        if let Some(lexing) = &mut self.lexing {
+            lexing.forget();
+        }
+        self.alive.clear();
+        self.completing.clear();
+        self.kept = 0;
+        self.completion.forget();
+    }
+
+    /// The state with the number that its readings have now, which may be another after each call.
+    pub(crate) fn node(&mut self, state: &TokenState) -> Node {
+        let most = self.most_kept;
+        let is_full = |lexing: &Lexing| lexing.is_full(most);
+        if self.lexing.as_ref().is_some_and(is_full) || self.completion.is_full(most) {
+            self.forget();
+        }
+        let readings = match (&mut self.lexing, &state.readings) {
+            (Some(lexing), Some(readings)) => lexing.number_of(readings),
+            _ => NO_READINGS,
+        };
+        Node {
+            text: state.text,
+            last: state.last,
+            readings,
+        }
+    }
+
+    fn state(&self, node: Node) -> TokenState {
+        let lexing = self.lexing.as_ref();
+        TokenState {
+            text: node.text,
+            last: node.last,
+            readings: lexing.map(|lexing| lexing.shared(node.readings)),
         }
     }
 
     /// The state before the first token.
     pub fn start(&self) -> TokenState {
-        TokenState {
+        self.state(self.first_node())
+    }
+
+    pub(crate) fn first_node(&self) -> Node {
+        Node {
             text: self.language.start(),
             last: self.tables.pairs.start_state(),
             readings: match self.lexing {
@@ -155,132 +270,213 @@ impl TokenDfa {
 
     /// The state after a token; `None` where it may not come. O(bytes of the token), where its bytes were
     /// met before.
-    pub fn next(&mut self, state: TokenState, token: TokenId) -> Option<TokenState> {
-        let last = self.tables.pairs.state_after(token)?;
-        let is_allowed = self.tables.pairs.allows(state.last, token);
-        let bytes = self.tables.order.bytes(token);
-        let text = self.language.walk(state.text, bytes)?;
+    pub fn next(&mut self, state: &TokenState, token: TokenId) -> Option<TokenState> {
+        let node = self.node(state);
+        let next = self.next_node(node, token)?;
+        Some(self.state(next))
+    }
+
+    pub(crate) fn next_node(&mut self, node: Node, token: TokenId) -> Option<Node> {
+        let (text, last) = self.after(node.text, token)?;
         let Some(lexing) = &mut self.lexing else {
-            return is_allowed.then_some(TokenState {
+            let is_allowed = self.tables.pairs.allows(node.last, token);
+            return is_allowed.then_some(Node {
                 text,
                 last,
                 readings: NO_READINGS,
             });
         };
-        let first = lexing.after(state.readings, bytes, true);
-        let inside = match is_allowed && !bytes.is_empty() {
-            true => lexing.after(state.readings, bytes, false),
-            false => NO_READINGS,
+        let bytes = self.tables.order.bytes(token);
+        let readings = if last == BEHIND_WHOLE {
+            lexing.after_whole(node.readings, bytes)
+        } else {
+            let first = lexing.after(node.readings, bytes, true);
+            let inside = match self.tables.pairs.allows(node.last, token) && !bytes.is_empty() {
+                true => lexing.after(node.readings, bytes, false),
+                false => NO_READINGS,
+            };
+            lexing.union(first, inside)
         };
-        let readings = lexing.union(first, inside);
         let readings = lexing.prune(&self.language, text, readings);
-        (readings != NO_READINGS).then_some(TokenState {
+        (readings != NO_READINGS).then_some(Node {
             text,
             last,
             readings,
         })
     }
 
+    /// The states of the text and of the last token after a token; `None` where the text does not go on so.
+    pub(crate) fn after(&self, text: State, token: TokenId) -> Option<(State, StateId)> {
+        let last = match self.tables.pairs.state_after(token) {
+            Some(last) => last,
+            None => {
+                self.wholes.binary_search(&token).ok()?;
+                BEHIND_WHOLE
+            }
+        };
+        let text = self.language.walk(text, self.tables.order.bytes(token))?;
+        Some((text, last))
+    }
+
     /// Whether the tokens so far are a text of the language.
-    pub fn is_accepting(&self, state: TokenState) -> bool {
-        let may_end = |lexing: &Lexing| lexing.accepts(state.readings);
+    pub fn is_accepting(&self, state: &TokenState) -> bool {
+        let readings = state.readings.as_deref();
+        let may_end = |lexing: &Lexing| lexing.accept_some(readings.unwrap_or_default());
         self.language.is_accepting(state.text) && self.lexing.as_ref().is_none_or(may_end)
+    }
+
+    pub(crate) fn accepts_node(&self, node: Node) -> bool {
+        let may_end = |lexing: &Lexing| lexing.accepts(node.readings);
+        self.language.is_accepting(node.text) && self.lexing.as_ref().is_none_or(may_end)
     }
 
     /// Whether the tokens are the tokenization of a text of the language.
     pub fn accepts(&mut self, tokens: &[TokenId]) -> bool {
         let mut state = self.start();
         for &token in tokens {
-            match self.next(state, token) {
+            match self.next(&state, token) {
                 Some(next) => state = next,
                 None => return false,
             }
         }
-        self.is_accepting(state)
+        self.is_accepting(&state)
     }
 
     /// Sets `mask` to the tokens that may come: bit `id % 64` of word `id / 64`, with as many words as
     /// [`TokenDfa::words`]. Some microseconds where the text state was met before; else a walk over the
     /// vocabulary.
-    pub fn allowed(&mut self, state: TokenState, mask: &mut [u64]) {
+    pub fn allowed(&mut self, state: &TokenState, mask: &mut [u64]) {
+        let node = self.node(state);
+        self.allowed_node(node, mask);
+    }
+
+    fn allowed_node(&mut self, node: Node, mask: &mut [u64]) {
+        self.meet(node.text, node.readings);
+        let alive = self.alive.get(&(node.text, node.readings));
+        self.fill(alive, node.last, mask);
+    }
+
+    /// As [`TokenDfa::allowed`], without the tokens that lead to a dead end: of the others each leads to a text
+    /// of the language. Returns whether all tokens are known to; those of which a search over `limit` states
+    /// does not tell are left in.
+    ///
+    /// Where the text state was met before, it costs what [`TokenDfa::allowed`] does. Else a look at each token
+    /// of that mask, and a search wherever nothing is known that leads to an end: some tenths of a second for
+    /// 100,000 tokens, and seconds for the first.
+    ///
+    /// ```
+    /// use bpe_core::{CanonicalForm, Dictionary, Vocabulary};
+    /// use bpe_dfa::TokenDfa;
+    /// use bpe_dfa::explicit::{Limits, StringDfa};
+    ///
+    /// let vocabulary = Vocabulary::new([(0, "a"), (1, "b"), (2, "ab")])?;
+    /// let dictionary = Dictionary::from_merges(vocabulary, [(0, 1)])?;
+    /// let language = StringDfa::from_regex("abb", &Limits::default())?;
+    /// let mut dfa = TokenDfa::new(&CanonicalForm::new(&dictionary), language)?;
+    /// let mut mask = [0];
+    /// dfa.allowed(&dfa.start(), &mut mask);
+    /// assert_eq!(mask, [0b101]); // "a" or "ab"
+    /// // Behind "a" there is only "b", and they would have been "ab".
+    /// assert!(dfa.allowed_to_complete(&dfa.start(), &mut mask, 1_000));
+    /// assert_eq!(mask, [0b100]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn allowed_to_complete(
+        &mut self,
+        state: &TokenState,
+        mask: &mut [u64],
+        limit: usize,
+    ) -> bool {
+        let node = self.node(state);
+        let key = (node.text, node.readings);
+        if let Some(completing) = self.completing.get(&key) {
+            self.fill(Some(completing), node.last, mask);
+            return true;
+        }
+        self.meet(node.text, node.readings);
+        let alive = self.alive.get(&key);
+        let masks = alive.map_or_else(Default::default, |alive| {
+            [alive.inside.clone(), alive.first.clone()]
+        });
+        let mut is_known = true;
+        let [inside, first] =
+            [(false, masks[0].clone()), (true, masks[1].clone())].map(|(starts, mut mask)| {
+                for token in tokens_in(&masks[usize::from(starts)]) {
+                    match self.leads_to_end(node, token, starts, limit) {
+                        Some(true) => {}
+                        Some(false) => mask[token as usize / 64] &= !(1 << (token % 64)),
+                        None => is_known = false,
+                    }
+                }
+                mask
+            });
+        let completing = Alive { inside, first };
+        self.fill(Some(&completing), node.last, mask);
+        if is_known {
+            self.make_room(completing.words());
+            self.completing.insert(key, completing);
+        }
+        is_known
+    }
+
+    /// Sets `mask` to the tokens of these whose pair is valid, or before which a piece starts.
+    fn fill(&self, tokens: Option<&Alive>, last: StateId, mask: &mut [u64]) {
         mask.fill(0);
-        self.meet(state.text, state.readings);
-        let Some(alive) = self.alive.get(&(state.text, state.readings)) else {
+        let Some(tokens) = tokens else {
             return;
         };
-        for (word, inside) in mask.iter_mut().zip(&alive.inside) {
-            *word = *inside;
+        if last != BEHIND_WHOLE {
+            for (word, inside) in mask.iter_mut().zip(&tokens.inside) {
+                *word = *inside;
+            }
+            self.masks.restrict(last, mask);
         }
-        self.masks.restrict(state.last, mask);
-        for (word, first) in mask.iter_mut().zip(&alive.first) {
+        for (word, first) in mask.iter_mut().zip(&tokens.first) {
             *word |= first;
         }
     }
 
     /// Length of a mask, in words.
     pub fn words(&self) -> usize {
-        self.masks.words()
+        self.words
     }
 
     /// The tokens that may come, in ascending order.
-    pub fn allowed_tokens(&mut self, state: TokenState) -> Vec<TokenId> {
+    pub fn allowed_tokens(&mut self, state: &TokenState) -> Vec<TokenId> {
+        let node = self.node(state);
+        self.tokens_of_node(node)
+    }
+
+    pub(crate) fn tokens_of_node(&mut self, node: Node) -> Vec<TokenId> {
         let mut mask = vec![0; self.words()];
-        self.allowed(state, &mut mask);
-        let mut tokens = Vec::new();
-        for (word, &bits) in (0_u32..).zip(&mask) {
-            let mut bits = bits;
-            while bits != 0 {
-                tokens.push(64 * word + bits.trailing_zeros());
-                bits &= bits - 1;
-            }
-        }
-        tokens
+        self.allowed_node(node, &mut mask);
+        tokens_in(&mask).collect()
     }
 
     /// The tokens that must come next, as long as there is one way to go on and the text may not end;
     /// at most `limit`. Empty where there is a choice.
-    pub fn forced(&mut self, state: TokenState, limit: usize) -> Vec<TokenId> {
+    pub fn forced(&mut self, state: &TokenState, limit: usize) -> Vec<TokenId> {
         let mut tokens = Vec::new();
-        let mut state = state;
-        while tokens.len() < limit && !self.is_accepting(state) {
-            let allowed = self.allowed_tokens(state);
+        let mut node = self.node(state);
+        while tokens.len() < limit && !self.accepts_node(node) {
+            let allowed = self.tokens_of_node(node);
             let [only] = allowed[..] else {
                 break;
             };
-            let Some(next) = self.next(state, only) else {
+            let Some(next) = self.next_node(node, only) else {
                 break;
             };
             tokens.push(only);
-            state = next;
+            node = next;
         }
         tokens
     }
 
     /// Whether some tokens lead from here to a text of the language, by a search over states. `None`
-    /// where more than `limit` states would have to be looked at.
-    pub fn can_complete(&mut self, state: TokenState, limit: usize) -> Option<bool> {
-        let mut seen = HashSet::from([state]);
-        let mut open = vec![state];
-        while let Some(state) = open.pop() {
-            if self.is_accepting(state) {
-                return Some(true);
-            }
-            for token in self.allowed_tokens(state) {
-                let Some(next) = self.next(state, token) else {
-                    continue;
-                };
-                if self.is_accepting(next) {
-                    return Some(true);
-                }
-                if seen.insert(next) {
-                    if seen.len() > limit {
-                        return None;
-                    }
-                    open.push(next);
-                }
-            }
-        }
-        Some(false)
+    /// where more than `limit` states would have to be looked at. What is found is kept for later.
+    pub fn can_complete(&mut self, state: &TokenState, limit: usize) -> Option<bool> {
+        let node = self.node(state);
+        self.completes(node, limit)
     }
 
     /// The automaton with all its states in memory, those left out that lead to no text of the language,
@@ -291,14 +487,14 @@ impl TokenDfa {
     /// More states, or a larger table, than the limits allow. Languages without an end over a vocabulary
     /// of 200,000 tokens have as many states as there are rows, and billions of transitions.
     pub fn explicit(&mut self, limits: &Limits) -> Result<ExplicitDfa, ExplicitError> {
-        let start = self.start();
+        let start = self.first_node();
         let mut numbers = HashMap::from([(start, 0)]);
         let mut states = vec![start];
         let mut transitions = Vec::new();
         let mut done = 0;
         while let Some(&state) = states.get(done) {
-            for token in self.allowed_tokens(state) {
-                let Some(next) = self.next(state, token) else {
+            for token in self.tokens_of_node(state) {
+                let Some(next) = self.next_node(state, token) else {
                     continue;
                 };
                 let number = *numbers.entry(next).or_insert_with(|| {
@@ -318,7 +514,7 @@ impl TokenDfa {
         }
         let accepting = (0..)
             .zip(&states)
-            .filter(|(_, state)| self.is_accepting(**state));
+            .filter(|(_, state)| self.accepts_node(**state));
         let accepting = accepting.map(|(number, _)| number);
         let vocabulary = self.tables.order.vocabulary();
         let dfa = ExplicitDfa::from_transitions(
@@ -332,106 +528,6 @@ impl TokenDfa {
         Ok(dfa.trim().minimize())
     }
 
-    /// How many sequences of exactly `length` tokens lead from here to a text of the language. `None`
-    /// where the number needs more than 128 bits, or more than `limit` states are met at once.
-    pub fn count(&mut self, state: TokenState, length: usize, limit: usize) -> Option<u128> {
-        let mut states = HashMap::from([(state, 1_u128)]);
-        for _ in 0..length {
-            let mut next_states: HashMap<TokenState, u128> = HashMap::new();
-            for (&state, &ways) in &states {
-                for token in self.allowed_tokens(state) {
-                    if let Some(next) = self.next(state, token) {
-                        let sum = next_states.entry(next).or_default();
-                        *sum = sum.checked_add(ways)?;
-                    }
-                }
-                if next_states.len() > limit {
-                    return None;
-                }
-            }
-            states = next_states;
-        }
-        let accepted = states
-            .iter()
-            .filter(|(state, _)| self.is_accepting(**state));
-        accepted
-            .map(|(_, ways)| ways)
-            .try_fold(0_u128, |sum, &ways| sum.checked_add(ways))
-    }
-
-    /// The sequences of exactly `length` tokens that lead from here to a text of the language, to be
-    /// counted and sampled. `None` where their number needs more than 128 bits, or more than `limit`
-    /// transitions are met.
-    ///
-    /// Cost: the transitions of the states that are met within so many tokens, each once a length; some 40
-    /// bytes for each of them.
-    pub fn sequences(
-        &mut self,
-        state: TokenState,
-        length: usize,
-        limit: usize,
-    ) -> Option<TokenSequences> {
-        // The states after each number of tokens, and the transitions to them.
-        let mut layers = vec![vec![state]];
-        let mut steps: Vec<Vec<Vec<(TokenId, u32)>>> = Vec::new();
-        let mut met = 0;
-        for _ in 0..length {
-            let states = layers.last().map_or(&[][..], Vec::as_slice).to_vec();
-            let mut numbers: HashMap<TokenState, u32> = HashMap::new();
-            let mut next_states = Vec::new();
-            let mut of_states = Vec::with_capacity(states.len());
-            for state in states {
-                let mut of_state = Vec::new();
-                for token in self.allowed_tokens(state) {
-                    let Some(next) = self.next(state, token) else {
-                        continue;
-                    };
-                    let number = *numbers.entry(next).or_insert_with(|| {
-                        next_states.push(next);
-                        next_states.len() as u32 - 1
-                    });
-                    of_state.push((token, number));
-                }
-                met += of_state.len();
-                if met > limit {
-                    return None;
-                }
-                of_states.push(of_state);
-            }
-            steps.push(of_states);
-            layers.push(next_states);
-        }
-        // From the end: how many sequences lead on from each.
-        let last = layers.pop().unwrap_or_default();
-        let accepted = last.into_iter().map(|state| self.is_accepting(state));
-        let mut ways: Vec<u128> = accepted.map(u128::from).collect();
-        let mut weighed_steps = Vec::with_capacity(length);
-        for of_states in steps.into_iter().rev() {
-            let mut before = Vec::with_capacity(of_states.len());
-            let mut kept = Vec::with_capacity(of_states.len());
-            for of_state in of_states {
-                let mut sum = 0_u128;
-                let mut weighed = Vec::new();
-                for (token, next) in of_state {
-                    let more = ways.get(next as usize).copied().unwrap_or(0);
-                    sum = sum.checked_add(more)?;
-                    if more > 0 {
-                        weighed.push((sum, token, next));
-                    }
-                }
-                before.push(sum);
-                kept.push(weighed);
-            }
-            weighed_steps.push(kept);
-            ways = before;
-        }
-        weighed_steps.reverse();
-        Some(TokenSequences {
-            count: ways.first().copied().unwrap_or(0),
-            steps: weighed_steps,
-        })
-    }
-
     /// Finds the tokens whose text goes on from a state, where that was not done.
     fn meet(&mut self, text: State, readings: Readings) {
         if self.alive.contains_key(&(text, readings)) {
@@ -443,7 +539,7 @@ impl TokenDfa {
                 first: Box::default(),
             },
             Some(mut lexing) => {
-                let [inside, first] = [false, true].map(|starts| {
+                let [inside, mut first] = [false, true].map(|starts| {
                     let lexing = std::cell::RefCell::new(&mut lexing);
                     let mut step = |from: Readings, byte, depth| {
                         let starts = starts && depth == 0;
@@ -455,6 +551,16 @@ impl TokenDfa {
                     };
                     self.walk_all(text, &mut step, &mut ends_well, readings)
                 });
+                for &token in &self.wholes {
+                    let bytes = self.tables.order.bytes(token);
+                    let Some(text) = self.language.walk(text, bytes) else {
+                        continue;
+                    };
+                    let after = lexing.after_whole(readings, bytes);
+                    if lexing.prune(&self.language, text, after) != NO_READINGS {
+                        first[token as usize / 64] |= 1 << (token % 64);
+                    }
+                }
                 self.lexing = Some(lexing);
                 Alive { inside, first }
             }
@@ -464,13 +570,19 @@ impl TokenDfa {
             let is_empty = mask.iter().all(|&word| word == 0);
             if is_empty { Box::default() } else { mask }
         });
-        let words = inside.len() + first.len();
+        let alive = Alive { inside, first };
+        self.make_room(alive.words());
+        self.alive.insert((text, readings), alive);
+    }
+
+    /// Counts the words of a mask that is to be kept; where there is no place for it, drops the others.
+    fn make_room(&mut self, words: usize) {
         if self.kept + words > KEPT_WORDS {
             self.alive.clear();
+            self.completing.clear();
             self.kept = 0;
         }
         self.kept += words;
-        self.alive.insert((text, readings), Alive { inside, first });
     }
 
     /// Walks all tokens in the order of their bytes: what a token has in common with the one before is
@@ -484,7 +596,7 @@ impl TokenDfa {
         ends_well: &mut dyn FnMut(S, State) -> bool,
         start: S,
     ) -> Box<[u64]> {
-        let mut mask = vec![0; self.masks.words()].into_boxed_slice();
+        let mut mask = vec![0; self.words].into_boxed_slice();
         let order = &self.tables.order;
         // The states after each byte of the token at hand, as far as it goes.
         let mut path = vec![(text, start)];
@@ -534,71 +646,6 @@ impl Beside for () {
 impl Beside for Readings {
     fn is_nothing(&self) -> bool {
         *self == NO_READINGS
-    }
-}
-
-/// Sequences of one length that a [`TokenDfa`] accepts.
-#[derive(Debug, Clone)]
-pub struct TokenSequences {
-    count: u128,
-    /// Of each place, and each state there, the tokens that lead to some sequence: how many there are up
-    /// to this token, the token, and the state after it.
-    steps: Vec<Vec<Vec<(u128, TokenId, u32)>>>,
-}
-
-impl TokenSequences {
-    /// How many there are. O(1).
-    pub fn count(&self) -> u128 {
-        self.count
-    }
-
-    /// One of them, each with the same probability if `random` gives each number with the same; `None`
-    /// where there is none. O(length * log tokens), and two calls of `random` and more.
-    ///
-    /// ```
-    /// use bpe_core::{CanonicalForm, Dictionary, Vocabulary};
-    /// use bpe_dfa::TokenDfa;
-    /// use bpe_dfa::explicit::{Limits, StringDfa};
-    ///
-    /// let vocabulary = Vocabulary::new([(0, "a"), (1, "b"), (2, "ab")])?;
-    /// let dictionary = Dictionary::from_merges(vocabulary, [(0, 1)])?;
-    /// let language = StringDfa::from_regex("(ab)*a?", &Limits::default())?;
-    /// let mut dfa = TokenDfa::new(&CanonicalForm::new(&dictionary), language)?;
-    /// let sequences = dfa.sequences(dfa.start(), 3, 1_000).expect("few states");
-    /// assert_eq!(sequences.count(), 2); // ab|ab|ab and ab|ab|a
-    /// let mut seed = 1_u64;
-    /// let random = || {
-    ///     seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-    ///     seed ^ seed >> 32
-    /// };
-    /// let tokens = sequences.sample(random).expect("two");
-    /// assert!(dfa.accepts(&tokens));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn sample(&self, mut random: impl FnMut() -> u64) -> Option<Vec<TokenId>> {
-        if self.count == 0 {
-            return None;
-        }
-        // Numbers beyond the last whole multiple would make some more likely than others.
-        let beyond = (u128::MAX % self.count + 1) % self.count;
-        let mut number = loop {
-            let drawn = u128::from(random()) << 64 | u128::from(random());
-            if drawn <= u128::MAX - beyond {
-                break drawn % self.count;
-            }
-        };
-        let mut tokens = Vec::with_capacity(self.steps.len());
-        let mut state = 0;
-        for states in &self.steps {
-            let weighed: &Vec<(u128, TokenId, u32)> = states.get(state as usize)?;
-            let place = weighed.partition_point(|&(sum, ..)| sum <= number);
-            let before = place.checked_sub(1).and_then(|place| weighed.get(place));
-            number -= before.map_or(0, |before| before.0);
-            let &(_, token, next) = weighed.get(place)?;
-            tokens.push(token);
-            state = next;
-        }
-        Some(tokens)
     }
 }
 

@@ -2,10 +2,12 @@
 
 mod small;
 
-use bpe_core::TokenId;
+use std::sync::Arc;
+
 use bpe_core::reference::Reference;
+use bpe_core::{Atoms, CanonicalForm, Dictionary, TokenId};
 use bpe_dfa::explicit::{ExplicitDfa, Limits, StringDfa, WindowValidator};
-use bpe_dfa::{TokenDfa, TokenState};
+use bpe_dfa::{LazyTransducer, RelationError, TokenDfa, TokenState, Validator};
 use small::{Random, canonical, dictionary_of, random_merges};
 
 const PATTERNS: [&str; 8] = [
@@ -65,11 +67,11 @@ fn the_canonical_tokenizations_of_the_language_are_accepted_and_no_other_sequenc
             let mut state = dfa.start();
             let mut tokens = Vec::new();
             for _ in 0..6 {
-                let allowed = dfa.allowed_tokens(state);
+                let allowed = dfa.allowed_tokens(&state);
                 let possible: Vec<TokenId> = ids
                     .iter()
                     .copied()
-                    .filter(|&id| dfa.next(state, id).is_some())
+                    .filter(|&id| dfa.next(&state, id).is_some())
                     .collect();
                 assert_eq!(allowed, possible);
                 refused += ids.len() - allowed.len();
@@ -78,12 +80,12 @@ fn the_canonical_tokenizations_of_the_language_are_accepted_and_no_other_sequenc
                     .decode_bytes(&tokens)
                     .expect("tokens");
                 assert_eq!(reference.sentencepiece(&text), Some(tokens.clone()));
-                assert_eq!(dfa.is_accepting(state), language.accepts(&text));
+                assert_eq!(dfa.is_accepting(&state), language.accepts(&text));
                 if allowed.is_empty() {
                     break;
                 }
                 let token = allowed[random.below(allowed.len())];
-                state = dfa.next(state, token).expect("allowed");
+                state = dfa.next(&state, token).expect("allowed");
                 tokens.push(token);
             }
         }
@@ -171,7 +173,7 @@ fn sequences_are_counted_and_sampled_by_length() {
                 .filter(|tokens| dfa.accepts(tokens))
                 .count();
             assert_eq!(
-                dfa.count(dfa.start(), length, 1 << 20),
+                dfa.count(&dfa.start(), length, 1 << 20),
                 Some(accepted as u128)
             );
             samples += check_samples(&mut dfa, &sequences, length, &mut random);
@@ -197,7 +199,7 @@ fn check_samples(
         .iter()
         .filter(|tokens| dfa.accepts(tokens))
         .collect();
-    let drawn = dfa.sequences(dfa.start(), length, 1 << 20).expect("few");
+    let drawn = dfa.sequences(&dfa.start(), length, 1 << 20).expect("few");
     let mut bits = || {
         let half = |random: &mut Random| random.below(1 << 31) as u64;
         half(random) << 62 | half(random) << 31 | half(random)
@@ -237,7 +239,7 @@ fn an_automaton_beyond_the_limits_is_an_error() {
         dfa.explicit(&limits).expect_err("50 letters").limit(),
         Some(20)
     );
-    assert_eq!(dfa.count(dfa.start(), 40, 1), None);
+    assert_eq!(dfa.count(&dfa.start(), 40, 1), None);
 }
 
 #[test]
@@ -253,17 +255,111 @@ fn what_must_come_is_forced_and_dead_ends_are_found() {
     let language = StringDfa::from_regex("abb", &Limits::default()).expect("small");
     let mut dfa = TokenDfa::new(&form, language).expect("proper");
     let start: TokenState = dfa.start();
-    assert_eq!(dfa.can_complete(start, 100), Some(true));
+    assert_eq!(dfa.can_complete(&start, 0), None);
+    assert_eq!(dfa.can_complete(&start, 100), Some(true));
     // After "a" the text could go on with "b", but "ab" is one token.
-    let dead = dfa.next(start, id("a")).expect("a prefix of the text");
-    assert_eq!(dfa.can_complete(dead, 100), Some(false));
-    let ab = dfa.next(start, id("ab")).expect("a token");
-    assert_eq!(dfa.forced(ab, 10), [id("b")]);
-    assert_eq!(dfa.can_complete(start, 0), None);
+    let dead = dfa.next(&start, id("a")).expect("a prefix of the text");
+    assert_eq!(dfa.can_complete(&dead, 100), Some(false));
+    let ab = dfa.next(&start, id("ab")).expect("a token");
+    assert_eq!(dfa.forced(&ab, 10), [id("b")]);
     // The empty language.
     let language = StringDfa::new(1, 0, [], [], &Limits::default()).expect("a state");
     let mut dfa = TokenDfa::new(&form, language).expect("proper");
-    assert!(dfa.allowed_tokens(dfa.start()).is_empty());
-    assert_eq!(dfa.can_complete(dfa.start(), 100), Some(false));
+    assert!(dfa.allowed_tokens(&dfa.start()).is_empty());
+    assert_eq!(dfa.can_complete(&dfa.start(), 100), Some(false));
     assert!(!dfa.accepts(&[]));
+}
+
+/// The mask without dead ends against the automaton of 002, trimmed: what is left of it leads to an end.
+#[test]
+fn tokens_that_lead_to_a_dead_end_are_left_out_where_that_is_asked_for() {
+    let mut random = Random(73);
+    let limits = Limits::default();
+    let (mut kept, mut dropped) = (0, 0);
+    for round in 0..200 {
+        let dictionary = dictionary_of(&random_merges(&mut random, 2, 8));
+        let form = canonical(&dictionary);
+        if !form.is_proper() {
+            continue;
+        }
+        let language = StringDfa::from_regex(DEAD_ENDS[round % 4], &limits).expect("small");
+        let explicit = ExplicitDfa::new(&language, &form, &limits);
+        let explicit = explicit.expect("small").trim();
+        let mut dfa = TokenDfa::new(&form, language).expect("proper");
+        let ids: Vec<TokenId> = dictionary
+            .vocabulary()
+            .iter()
+            .map(|token| token.0)
+            .collect();
+        let mut mask = vec![0; dfa.words()];
+        for _ in 0..20 {
+            let mut state = dfa.start();
+            let mut tokens: Vec<TokenId> = Vec::new();
+            for _ in 0..5 {
+                assert!(dfa.allowed_to_complete(&state, &mut mask, 1_000));
+                let before = explicit.walk(explicit.start(), tokens.iter().copied());
+                for &id in &ids {
+                    let found = mask[id as usize / 64] >> (id % 64) & 1 == 1;
+                    let expected = before
+                        .filter(|_| !explicit.is_empty())
+                        .and_then(|before| explicit.walk(before, [id]));
+                    assert_eq!(found, expected.is_some(), "{tokens:?} {id}");
+                    kept += u32::from(found);
+                    dropped += u32::from(!found && dfa.next(&state, id).is_some());
+                }
+                let allowed = dfa.allowed_tokens(&state);
+                if allowed.is_empty() {
+                    break;
+                }
+                let token = allowed[random.below(allowed.len())];
+                state = dfa.next(&state, token).expect("allowed");
+                tokens.push(token);
+            }
+        }
+    }
+    assert!(kept > 5_000 && dropped > 500, "{kept} {dropped}");
+    // Where the search may not go anywhere, what it would have found is left in.
+    let dictionary = dictionary_of(&[(b"a".to_vec(), b"b".to_vec())]);
+    let language = StringDfa::from_regex("abbabb", &limits).expect("small");
+    let mut dfa = TokenDfa::new(&canonical(&dictionary), language).expect("proper");
+    let ab = dictionary.vocabulary().id_of(b"ab").expect("a token");
+    let mut mask = vec![0; dfa.words()];
+    assert!(!dfa.allowed_to_complete(&dfa.start(), &mut mask, 0));
+    assert_eq!(mask[ab as usize / 64] >> (ab % 64) & 1, 1);
+}
+
+/// Languages in which merges make dead ends.
+const DEAD_ENDS: [&str; 4] = [
+    "abb|aab|bab",
+    "(ab|ba)?(aab|bba){2}",
+    "a?b(ab)*a",
+    "(aab|abb){1,3}",
+];
+
+/// Characters that no token stands for, and byte tokens for them, take no part in merges.
+#[test]
+fn dictionaries_over_characters_are_refused() {
+    let dictionary = dictionary_of(&[(b"a".to_vec(), b"b".to_vec())]);
+    let vocabulary = dictionary.vocabulary().as_ref().clone();
+    let id = |text: &[u8]| vocabulary.id_of(text).expect("a token");
+    let merges = [(id(b"a"), id(b"b"))];
+    let atoms = Atoms::Characters {
+        unknown: None,
+        fuse_unknown: false,
+    };
+    let dictionary = Dictionary::from_merges(vocabulary, merges).expect("merges");
+    let dictionary = dictionary.with_atoms(atoms).expect("characters");
+    let form = Arc::new(CanonicalForm::new(&dictionary));
+    let language = StringDfa::universal();
+    let refused = |error: RelationError| {
+        assert!(
+            error.is_over_characters() && !error.is_improper(),
+            "{error}"
+        );
+        assert!(error.to_string().contains("unknown characters"), "{error}");
+    };
+    refused(TokenDfa::new(&form, language).expect_err("over characters"));
+    refused(bpe_dfa::equivalent(&form, &form).expect_err("over characters"));
+    refused(Validator::new(&form).expect_err("over characters"));
+    refused(LazyTransducer::new(&form, 100).expect_err("over characters"));
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use bpe_core::{CanonicalForm, TokenId};
 use bpe_dfa::explicit::StringDfa;
 use bpe_dfa::{
-    Boundaries, Equivalence, RelationError, TokenClasses, TokenDfa, Witness, equivalent_in_pieces,
+    Boundaries, Equivalence, OnePiece, RelationError, TokenClasses, TokenDfa, Witness,
+    equivalent_in_pieces,
 };
 use bpe_lexers::{Analysis, AnalysisError, ByteMachine, difference};
 
@@ -27,9 +28,8 @@ impl Tokenizer {
     ///
     /// # Errors
     ///
-    /// The dictionary is improper or over characters, or some tokens are made by whole-piece look-up
-    /// alone (Llama 3 has such); the tokenizer has lexers of the caller's own, or a pattern that cannot be
-    /// analysed.
+    /// The dictionary is improper or over characters; the tokenizer has lexers of the caller's own, or a
+    /// pattern that cannot be analysed.
     ///
     /// ```
     /// use bytepair::{StringDfa, StringDfaLimits, Tokenizer};
@@ -47,9 +47,6 @@ impl Tokenizer {
     pub fn token_dfa(&self, language: StringDfa) -> Result<TokenDfa, TokenDfaError> {
         let inner = &self.inner;
         let canonical = &inner.canonical;
-        if makes_of_whole_pieces(canonical) {
-            return Err(TokenDfaErrorKind::WholePieces.into());
-        }
         let boundaries = self.boundaries()?;
         let pairs = match self.pair_relation() {
             Some(pairs) => Arc::clone(pairs),
@@ -58,7 +55,7 @@ impl Tokenizer {
         };
         let dfa = TokenDfa::with_relation(canonical, pairs, language)?;
         Ok(match boundaries {
-            Some(boundaries) => dfa.in_pieces(boundaries),
+            Some(boundaries) => dfa.in_pieces(canonical, boundaries),
             None => dfa,
         })
     }
@@ -92,9 +89,7 @@ impl Tokenizer {
         let tokenizers = [self, other];
         let boundaries = [self.boundaries()?, other.boundaries()?];
         let forms = tokenizers.map(|tokenizer| &tokenizer.inner.canonical);
-        if forms.iter().any(|form| makes_of_whole_pieces(form)) {
-            return Err(TokenDfaErrorKind::WholePieces.into());
-        }
+        let has_whole_pieces = forms.iter().any(|form| makes_of_whole_pieces(form));
         let patterns = tokenizers.map(|tokenizer| &tokenizer.inner.patterns[..]);
         let shown = match patterns[0] == patterns[1] {
             true => None,
@@ -115,15 +110,18 @@ impl Tokenizer {
         }
         // Mostly what differs in one span differs as a text too.
         let answer = bpe_dfa::equivalent(forms[0], forms[1])?;
-        let Equivalence::Different(in_a_span) = answer else {
-            return Ok(answer);
-        };
-        let [Some(boundaries), _] = boundaries else {
-            return Ok(Equivalence::Different(in_a_span));
-        };
-        if let Some(witness) = self.witness(other, &in_a_span.text) {
-            return Ok(Equivalence::Different(witness));
+        let [boundaries, _] = boundaries;
+        match (answer, &boundaries) {
+            (Equivalence::Different(in_a_span), Some(_)) => {
+                if let Some(witness) = self.witness(other, &in_a_span.text) {
+                    return Ok(Equivalence::Different(witness));
+                }
+            }
+            // The whole text is a piece.
+            (_, _) if has_whole_pieces => {}
+            (answer, _) => return Ok(answer),
         }
+        let boundaries = boundaries.unwrap_or_else(|| Arc::new(OnePiece));
         let starts = match patterns[0] {
             [_] => vec![boundaries.start()],
             _ => boundaries.between_characters(),
@@ -224,13 +222,17 @@ enum TokenDfaErrorKind {
     Relation(RelationError),
     Pattern(AnalysisError),
     OwnLexers,
-    WholePieces,
 }
 
 impl TokenDfaError {
     /// True where the dictionary is improper.
     pub fn is_improper(&self) -> bool {
         matches!(&self.kind, TokenDfaErrorKind::Relation(error) if error.is_improper())
+    }
+
+    /// True where the dictionary is over characters.
+    pub fn is_over_characters(&self) -> bool {
+        matches!(&self.kind, TokenDfaErrorKind::Relation(error) if error.is_over_characters())
     }
 }
 
@@ -252,10 +254,6 @@ impl fmt::Display for TokenDfaError {
             TokenDfaErrorKind::Relation(error) => error.fmt(f),
             TokenDfaErrorKind::Pattern(error) => error.fmt(f),
             TokenDfaErrorKind::OwnLexers => f.write_str("the lexers are not made from patterns"),
-            TokenDfaErrorKind::WholePieces => f.write_str(
-                "some tokens are made of whole pieces alone, so that neighbouring tokens do not decide what \
-                 is a tokenization",
-            ),
         }
     }
 }
@@ -265,7 +263,7 @@ impl std::error::Error for TokenDfaError {
         match &self.kind {
             TokenDfaErrorKind::Relation(error) => Some(error),
             TokenDfaErrorKind::Pattern(error) => Some(error),
-            TokenDfaErrorKind::OwnLexers | TokenDfaErrorKind::WholePieces => None,
+            TokenDfaErrorKind::OwnLexers => None,
         }
     }
 }

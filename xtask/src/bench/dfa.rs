@@ -322,15 +322,15 @@ fn json_masks(tokenizer: &Tokenizer, texts: &[(String, String)]) -> Result<Value
             let mut state = dfa.start();
             for &id in &ids {
                 let start = Instant::now();
-                dfa.allowed(state, &mut mask);
+                dfa.allowed(&state, &mut mask);
                 times.push(start.elapsed().as_secs_f64() * 1e6);
                 let word = mask.get(id as usize / 64).copied().unwrap_or(0);
                 if word >> (id % 64) & 1 == 0 {
                     return Err(format!("token {id} is not allowed in {document}").into());
                 }
-                state = dfa.next(state, id).ok_or("a token that is allowed")?;
+                state = dfa.next(&state, id).ok_or("a token that is allowed")?;
             }
-            if !dfa.is_accepting(state) {
+            if !dfa.is_accepting(&state) {
                 return Err(format!("not accepted: {document}").into());
             }
         }

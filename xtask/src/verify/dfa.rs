@@ -72,7 +72,19 @@ pub(super) fn check(claims: &mut Claims) {
     );
     claims.check(
         "token automata through the pattern accept the ids of corpora, and of ids with a fault what is right: r50k, cl100k, o200k",
-        token_dfas,
+        |settings, corpora| {
+            let names = ["r50k_base", "cl100k_base", "o200k_base"];
+            token_dfas(settings, corpora, &names, |name| {
+                Tokenizer::from_name(name).map_err(text_of)
+            })
+        },
+    );
+    claims.check_data(
+        "the same of llama3_1, some of whose tokens only a whole piece becomes; each is equivalent to itself, and not without them",
+        |settings, corpora, data| {
+            whole_pieces(data)?;
+            token_dfas(settings, corpora, &["llama3_1"], |name| model(name, data))
+        },
     );
     claims.check(
         "o200k and copies with two ranks swapped are told apart where they differ, by a text",
@@ -336,11 +348,15 @@ fn one_span(settings: &Settings, corpora: &[Corpus]) -> Outcome {
 }
 
 /// The automaton of all texts, through the patterns.
-fn token_dfas(settings: &Settings, corpora: &[Corpus]) -> Outcome {
+fn token_dfas(
+    settings: &Settings,
+    corpora: &[Corpus],
+    names: &[&str],
+    load: impl Fn(&str) -> Result<Tokenizer, String> + Sync,
+) -> Outcome {
     let (most, rounds) = settings.choose((20_000, 60), (400_000, 3_000));
-    let names = ["r50k_base", "cl100k_base", "o200k_base"];
     let cases = parallel(names.len(), |number| {
-        let tokenizer = Tokenizer::from_name(names[number]).map_err(text_of)?;
+        let tokenizer = load(names[number])?;
         let all = StringDfa::universal();
         let mut dfa = tokenizer.token_dfa(all).map_err(text_of)?;
         let mut random = Random::new(59);
@@ -369,6 +385,50 @@ fn token_dfas(settings: &Settings, corpora: &[Corpus]) -> Outcome {
         Ok(cases)
     })?;
     Ok(Checked::with_note(cases, "tokens and sequences"))
+}
+
+/// A tokenizer with tokens that only a whole piece becomes beside the same without: those pieces are told apart.
+fn whole_pieces(data: &Path) -> Result<(), String> {
+    let tokenizer = model("llama3_1", data)?;
+    let canonical = tokenizer.canonical();
+    let wholes: Vec<TokenId> = canonical.unreachable_tokens().collect();
+    ensure(!wholes.is_empty(), || "no such token".to_owned())?;
+    let same = tokenizer.equivalent(&tokenizer).map_err(text_of)?;
+    ensure(same == Equivalence::Same { same_ids: true }, || {
+        format!("{same:?}")
+    })?;
+    let mut dfa = tokenizer
+        .token_dfa(StringDfa::universal())
+        .map_err(text_of)?;
+    let mut alone = 0;
+    for &id in &wholes {
+        let bytes = tokenizer.token_bytes(id).unwrap_or_default();
+        let tokens = tokenizer.encode_bytes(bytes).map_err(text_of)?;
+        ensure(dfa.accepts(&tokens), || format!("{id}: {tokens:?}"))?;
+        ensure(dfa.accepts(&[id]) == (tokens == [id]), || format!("{id}"))?;
+        alone += usize::from(tokens == [id]);
+    }
+    ensure(alone > 0, || "none is a piece".to_owned())?;
+    // The same merges, and every token that they do not make left out.
+    let mut rules: Vec<_> = canonical.rules().collect();
+    rules.sort_unstable_by_key(|rule| rule.priority);
+    let tokens = canonical.vocabulary().iter();
+    let tokens = tokens.filter(|token| !wholes.contains(&token.0));
+    let vocabulary = Vocabulary::new(tokens).map_err(text_of)?;
+    let merges = rules.iter().map(|rule| (rule.left, rule.right));
+    let dictionary = Dictionary::from_merges(vocabulary, merges).map_err(text_of)?;
+    let patterns = tokenizer.patterns().iter().cloned();
+    let without = patterns
+        .fold(
+            TokenizerBuilder::new(&dictionary),
+            TokenizerBuilder::pattern,
+        )
+        .build()
+        .map_err(text_of)?;
+    let Equivalence::Different(witness) = tokenizer.equivalent(&without).map_err(text_of)? else {
+        return Err("not told apart".to_owned());
+    };
+    ensure(witness.first != witness.second, || format!("{witness:?}"))
 }
 
 /// The vocabulary with the ids of two tokens swapped, as a rank file would have it.
