@@ -83,7 +83,7 @@ fn overlap<T: Tokenize>(
     tokenizer: &T,
     text: &[u8],
     part_bytes: usize,
-    team: Team,
+    team: Team<'_>,
 ) -> Result<(Vec<TokenId>, Report, usize), T::Error> {
     let mut size = part_bytes;
     let mut retries = 0;
@@ -154,7 +154,7 @@ fn tokenize<T: Tokenize>(
     tokenizer: &T,
     text: &[u8],
     ranges: &[Range<usize>],
-    team: Team,
+    team: Team<'_>,
 ) -> Result<(Vec<Tokens>, Report), T::Error> {
     let start = Instant::now();
     let parts = team.map(ranges, |range| {

@@ -29,7 +29,7 @@ pub(crate) fn piece_ends(
     stages: &[Stage],
     segment: &str,
     size: usize,
-    team: Team,
+    team: Team<'_>,
 ) -> Result<Vec<usize>, LexError> {
     let Some((first, later)) = stages.split_first() else {
         return Ok(match segment.is_empty() {
@@ -81,7 +81,7 @@ fn stage_ends(
     stage: &Stage,
     segment: &str,
     size: usize,
-    team: Team,
+    team: Team<'_>,
 ) -> Result<Vec<usize>, LexError> {
     let size = size.max(1);
     let count = match stage.forgets && team.threads() > 1 {
@@ -100,7 +100,7 @@ fn next_stage(
     segment: &str,
     ends: &[usize],
     size: usize,
-    team: Team,
+    team: Team<'_>,
 ) -> Result<Vec<usize>, LexError> {
     let groups = groups(ends, 0, size);
     let lexed = team.map(&groups, |group| {
@@ -160,7 +160,7 @@ pub(crate) fn join(
     lexer: &dyn Lexer,
     segment: &str,
     starts: &[usize],
-    team: Team,
+    team: Team<'_>,
 ) -> Result<Vec<usize>, LexError> {
     let parts: Vec<Range<usize>> = starts
         .iter()

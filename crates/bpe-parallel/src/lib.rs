@@ -37,6 +37,7 @@
 
 mod comparison;
 mod exact;
+mod join;
 mod lexing;
 mod piece;
 mod queue;

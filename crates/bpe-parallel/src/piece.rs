@@ -37,13 +37,23 @@ pub struct PieceReport {
     pub runs: usize,
 }
 
+impl PieceReport {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.exact_cuts += other.exact_cuts;
+        self.joined_cuts += other.joined_cuts;
+        self.second_tries += other.second_tries;
+        self.is_whole |= other.is_whole;
+        self.runs += other.runs;
+    }
+}
+
 /// The tokens of a piece by merging alone, as vectors that follow each other.
 pub(crate) fn merge<T: Tokenize>(
     tokenizer: &T,
     seams: &SpanSeams,
     piece: &[u8],
     size: usize,
-    team: Team,
+    team: Team<'_>,
 ) -> Result<(Vec<Vec<TokenId>>, PieceReport), T::Error> {
     let size = size.max(1);
     let mut report = PieceReport::default();
@@ -68,7 +78,7 @@ fn with_runs<T: Tokenize>(
     seams: &SpanSeams,
     short: &Shortened,
     size: usize,
-    team: Team,
+    team: Team<'_>,
     report: &mut PieceReport,
 ) -> Result<Option<Vec<TokenId>>, T::Error> {
     let piece = short.text();
@@ -94,7 +104,7 @@ pub fn merge_in_parts<T: Tokenize>(
     seams: &SpanSeams,
     piece: &[u8],
     cuts: &[Cut],
-    team: Team,
+    team: Team<'_>,
 ) -> Result<(Vec<TokenId>, PieceReport), T::Error> {
     let mut report = PieceReport::default();
     let parts = cut_and_join(tokenizer, seams, piece, cuts, team, &mut report)?;
@@ -191,7 +201,7 @@ pub(crate) fn cut_and_join<T: Tokenize>(
     seams: &SpanSeams,
     piece: &[u8],
     cuts: &[Cut],
-    team: Team,
+    team: Team<'_>,
     report: &mut PieceReport,
 ) -> Result<Vec<Part>, T::Error> {
     let mut jobs = Vec::with_capacity(cuts.len() + 1);

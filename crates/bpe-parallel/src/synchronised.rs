@@ -8,6 +8,7 @@ use bpe_core::TokenId;
 use bpe_lexers::SpecialMatcher;
 
 use crate::exact::{self, Part};
+use crate::join::{Collector, Done};
 use crate::lexing;
 use crate::piece::{self, PieceReport};
 use crate::tokenize::{Seams, Tokenize, Tokens, Wanted, find_specials};
@@ -67,9 +68,9 @@ pub enum OnError {
 pub struct Report {
     /// Time to find special tokens and cuts.
     pub split: Duration,
-    /// Time until all parts had tokens.
+    /// Time until all was done, but for the rest.
     pub tokenize: Duration,
-    /// Time to put them together.
+    /// Time in which one of the threads put parts together.
     pub merge: Duration,
     /// Parts and groups of documents.
     pub parts: usize,
@@ -80,9 +81,12 @@ pub struct Report {
 }
 
 /// A piece of work.
-enum Job {
+pub(crate) enum Job {
     /// Documents of usual length.
-    Documents(Range<usize>),
+    Documents {
+        documents: Range<usize>,
+        bytes: usize,
+    },
     /// A part of a long one.
     Part { document: usize, part: Part },
 }
@@ -90,19 +94,18 @@ enum Job {
 impl Job {
     fn first_document(&self) -> usize {
         match self {
-            Self::Documents(documents) => documents.start,
+            Self::Documents { documents, .. } => documents.start,
             Self::Part { document, .. } => *document,
         }
     }
-}
 
-/// What a piece of work has given.
-struct Done<E> {
-    tokens: Vec<Tokens>,
-    /// Of each document that ends here, the number of tokens up to its end.
-    document_ends: Vec<usize>,
-    failures: Vec<(usize, E)>,
-    pieces: PieceReport,
+    /// Bytes of text.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Documents { bytes, .. } => *bytes,
+            Self::Part { part, .. } => part.range.len(),
+        }
+    }
 }
 
 impl Synchronised {
@@ -198,7 +201,7 @@ struct Call<'c, T> {
     seams: &'c Seams,
     specials: &'c SpecialMatcher,
     wanted: Wanted,
-    team: Team,
+    team: Team<'c>,
 }
 
 impl<T: Tokenize> Call<'_, T> {
@@ -228,27 +231,28 @@ impl<T: Tokenize> Call<'_, T> {
         let start = Instant::now();
         // The first document that has failed, where that ends the work.
         let failed = AtomicUsize::new(usize::MAX);
-        let done = self.team.map(&jobs, |job| {
-            if job.first_document() > failed.load(Ordering::Relaxed) {
-                return Done {
-                    tokens: Vec::new(),
-                    document_ends: Vec::new(),
-                    failures: Vec::new(),
-                    pieces: PieceReport::default(),
-                };
+        let collector = Collector::new(&jobs, total, texts.len());
+        self.team.for_each_number(jobs.len(), |number| {
+            let job = &jobs[number];
+            let mut done = Done::default();
+            if job.first_document() <= failed.load(Ordering::Relaxed) {
+                self.job(job, texts, size, collector.spare(), &mut done);
             }
-            let done = self.job(job, texts, size);
             if let (OnError::Stop, Some((document, _))) = (on_error, done.failures.first()) {
                 failed.fetch_min(*document, Ordering::Relaxed);
             }
-            done
+            collector.hand_in(number, done);
         });
-        report.tokenize = start.elapsed();
-
-        let start = Instant::now();
-        let (batch, failures) = self.put_together(jobs, done, texts.len(), on_error, &mut report);
-        report.merge = start.elapsed();
-        (batch, failures, report)
+        let joined = collector.into_joined();
+        report.tokenize = start.elapsed().saturating_sub(joined.time);
+        report.merge = joined.time;
+        report.pieces = joined.pieces;
+        let mut failures = joined.failures;
+        if on_error == OnError::Stop && !failures.is_empty() {
+            failures.truncate(1);
+            return (Batch::default(), failures, report);
+        }
+        (joined.batch, failures, report)
     }
 
     /// Divides the work by bytes.
@@ -262,7 +266,8 @@ impl<T: Tokenize> Call<'_, T> {
                 let cuts = self.seams.cuts.as_ref();
                 let parts = exact::parts(text, &specials, cuts, size);
                 if first < document {
-                    jobs.push(Job::Documents(first..document));
+                    let documents = first..document;
+                    jobs.push(Job::Documents { documents, bytes });
                 }
                 (first, bytes) = (document + 1, 0);
                 jobs.extend(parts.into_iter().map(|part| Job::Part { document, part }));
@@ -270,26 +275,29 @@ impl<T: Tokenize> Call<'_, T> {
             }
             bytes += text.len();
             if bytes >= size {
-                jobs.push(Job::Documents(first..document + 1));
+                let documents = first..document + 1;
+                jobs.push(Job::Documents { documents, bytes });
                 (first, bytes) = (document + 1, 0);
             }
         }
         if first < texts.len() {
-            jobs.push(Job::Documents(first..texts.len()));
+            let documents = first..texts.len();
+            jobs.push(Job::Documents { documents, bytes });
         }
         jobs
     }
 
-    fn job<S: AsRef<[u8]>>(&self, job: &Job, texts: &[S], size: usize) -> Done<T::Error> {
-        let mut done = Done {
-            tokens: Vec::new(),
-            document_ends: Vec::new(),
-            failures: Vec::new(),
-            pieces: PieceReport::default(),
-        };
+    /// Does one piece of work; `tokens`, which is empty, is memory to use.
+    fn job<S: AsRef<[u8]>>(
+        &self,
+        job: &Job,
+        texts: &[S],
+        size: usize,
+        mut tokens: Tokens,
+        done: &mut Done<T::Error>,
+    ) {
         match job {
-            Job::Documents(documents) => {
-                let mut tokens = Tokens::default();
+            Job::Documents { documents, .. } => {
                 for document in documents.clone() {
                     let text = texts.get(document).map_or(&[][..], AsRef::as_ref);
                     let before = (tokens.count, tokens.ids.len(), tokens.ends.len());
@@ -307,8 +315,8 @@ impl<T: Tokenize> Call<'_, T> {
                 let text = texts.get(*document).map_or(&[][..], AsRef::as_ref);
                 let bytes = text.get(part.range.clone()).unwrap_or_default();
                 let tokens = match part.is_dense {
-                    true => self.dense(bytes, size, &mut done.pieces),
-                    false => self.encode(bytes),
+                    true => self.dense(bytes, size, tokens, &mut done.pieces),
+                    false => self.encode(bytes, tokens),
                 };
                 match tokens {
                     Ok(mut tokens) => {
@@ -324,11 +332,9 @@ impl<T: Tokenize> Call<'_, T> {
                 }
             }
         }
-        done
     }
 
-    fn encode(&self, bytes: &[u8]) -> Result<Vec<Tokens>, T::Error> {
-        let mut tokens = Tokens::default();
+    fn encode(&self, bytes: &[u8], mut tokens: Tokens) -> Result<Vec<Tokens>, T::Error> {
         self.tokenizer.encode(bytes, self.wanted, &mut tokens)?;
         Ok(vec![tokens])
     }
@@ -338,29 +344,26 @@ impl<T: Tokenize> Call<'_, T> {
         &self,
         text: &[u8],
         size: usize,
+        memory: Tokens,
         report: &mut PieceReport,
     ) -> Result<Vec<Tokens>, T::Error> {
         // Where the safe cuts of the patterns are known, a stretch without any is one long pre-token, or a
         // run such as digits in threes in which two lexers would not meet: then one thread is faster, in
         // the sequential way, which keeps no list of pre-tokens.
         if self.seams.cuts.is_some() && lexing::seems_small(&self.seams.stages, text) {
-            return self.encode(text);
+            return self.encode(text, memory);
         }
         // Where a lexer gives up, what stands before that place may have an error of its own: the
         // sequential way tells which comes first.
         let Some(work) = self.pieces(text, size) else {
-            return self.encode(text);
+            return self.encode(text, memory);
         };
         let done = self.team.map(&work, |work| self.piece(work, text, size));
         let mut tokens = Vec::with_capacity(done.len());
         for done in done {
             let (mut some, pieces) = done?;
             tokens.append(&mut some);
-            report.exact_cuts += pieces.exact_cuts;
-            report.joined_cuts += pieces.joined_cuts;
-            report.second_tries += pieces.second_tries;
-            report.is_whole |= pieces.is_whole;
-            report.runs += pieces.runs;
+            report.add(pieces);
         }
         Ok(tokens)
     }
@@ -466,76 +469,6 @@ impl<T: Tokenize> Call<'_, T> {
                 vec![tokens]
             }
         }
-    }
-
-    fn put_together(
-        &self,
-        jobs: Vec<Job>,
-        done: Vec<Done<T::Error>>,
-        document_count: usize,
-        on_error: OnError,
-        report: &mut Report,
-    ) -> (Batch, Vec<(usize, T::Error)>) {
-        let mut failures: Vec<(usize, T::Error)> = Vec::new();
-        let mut document_ends = Vec::with_capacity(document_count);
-        let (mut ids, mut ends) = (Vec::new(), Vec::new());
-        let mut count = 0;
-        let mut before_document = (0, 0);
-        let mut jobs = jobs.into_iter().peekable();
-        for mut part in done {
-            let Some(job) = jobs.next() else { break };
-            let base = count;
-            report.pieces.exact_cuts += part.pieces.exact_cuts;
-            report.pieces.joined_cuts += part.pieces.joined_cuts;
-            report.pieces.second_tries += part.pieces.second_tries;
-            report.pieces.is_whole |= part.pieces.is_whole;
-            report.pieces.runs += part.pieces.runs;
-            for tokens in part.tokens {
-                count += tokens.count;
-                ids.push(tokens.ids);
-                ends.push(tokens.ends);
-            }
-            match job {
-                Job::Documents(_) => {
-                    document_ends.extend(part.document_ends.iter().map(|end| base + end));
-                    failures.append(&mut part.failures);
-                }
-                Job::Part { document, .. } => {
-                    // Of several parts of one document that fail, the first counts.
-                    let is_new = failures.last().is_none_or(|(last, _)| *last != document);
-                    failures.extend(part.failures.into_iter().filter(|_| is_new));
-                    let is_last = jobs.peek().is_none_or(|next| {
-                        !matches!(next, Job::Part { document: next, .. } if *next == document)
-                    });
-                    if is_last {
-                        if failures.last().is_some_and(|(last, _)| *last == document) {
-                            // Nothing of it is kept.
-                            (count, _) = before_document;
-                            ids.truncate(before_document.1);
-                            ends.truncate(before_document.1);
-                        }
-                        document_ends.push(count);
-                    } else {
-                        continue;
-                    }
-                }
-            }
-            before_document = (count, ids.len());
-        }
-        if on_error == OnError::Stop && !failures.is_empty() {
-            failures.truncate(1);
-            return (Batch::default(), failures);
-        }
-        let tokens = Tokens {
-            count,
-            ids: self.team.concat(ids),
-            ends: self.team.concat(ends),
-        };
-        let batch = Batch {
-            tokens,
-            document_ends,
-        };
-        (batch, failures)
     }
 }
 

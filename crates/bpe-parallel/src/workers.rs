@@ -1,10 +1,11 @@
 //! The threads: started when they are first needed, and anew in a forked process.
 
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 
 use rayon::prelude::*;
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon::{Scope, ThreadPool, ThreadPoolBuilder};
 
 /// A number of threads that share work.
 ///
@@ -25,9 +26,6 @@ pub struct Workers {
     threads: usize,
     started: Mutex<Option<Started>>,
 }
-
-/// From this many items on, several threads copy.
-const COPIED_TOGETHER: usize = 1 << 16;
 
 /// How often a thread tries to get at the pool before it makes one of its own.
 const TRIES: usize = 10_000;
@@ -59,14 +57,19 @@ impl Workers {
 
     /// Calls `work` with a [`Team`] that shares work among the threads, and returns what it returns.
     /// Where the system gives no threads, the team is the calling thread alone.
-    pub fn run<R: Send>(&self, work: impl FnOnce(Team) -> R + Send) -> R {
+    pub fn run<R>(&self, work: impl FnOnce(Team<'_>) -> R) -> R {
         if rayon::current_thread_index().is_some() {
             let threads = rayon::current_num_threads();
-            return work(Team { threads });
+            return work(Team {
+                threads,
+                pool: None,
+            });
         }
-        let threads = self.threads;
         match self.pool() {
-            Some(pool) => pool.install(|| work(Team { threads })),
+            Some(pool) => work(Team {
+                threads: self.threads,
+                pool: Some(&pool),
+            }),
             None => work(Team::ALONE),
         }
     }
@@ -138,13 +141,18 @@ impl fmt::Debug for Workers {
 
 /// Threads at work: what [`Workers::run`] hands out.
 #[derive(Debug, Clone, Copy)]
-pub struct Team {
+pub struct Team<'w> {
     threads: usize,
+    /// Where the threads are; none if they are those of the pool that the calling thread belongs to.
+    pool: Option<&'w ThreadPool>,
 }
 
-impl Team {
+impl Team<'_> {
     /// The calling thread alone.
-    pub const ALONE: Self = Self { threads: 1 };
+    pub const ALONE: Team<'static> = Team {
+        threads: 1,
+        pool: None,
+    };
 
     /// The number of threads.
     pub fn threads(&self) -> usize {
@@ -157,32 +165,42 @@ impl Team {
         if self.threads <= 1 || items.len() <= 1 {
             return items.iter().map(work).collect();
         }
-        items.par_iter().with_max_len(1).map(&work).collect()
+        let map = || items.par_iter().with_max_len(1).map(&work).collect();
+        match self.pool {
+            Some(pool) => pool.install(map),
+            None => map(),
+        }
     }
 
-    /// The parts in a row.
-    pub(crate) fn concat<T: Copy + Default + Send + Sync>(&self, mut parts: Vec<Vec<T>>) -> Vec<T> {
-        let len: usize = parts.iter().map(Vec::len).sum();
-        if parts.len() == 1 {
-            return parts.pop().unwrap_or_default();
+    /// Calls `work` with each number below `count`. They are taken in their order, by the calling thread
+    /// too, which does not wait for the others to wake.
+    pub(crate) fn for_each_number(&self, count: usize, work: impl Fn(usize) + Sync) {
+        let next = AtomicUsize::new(0);
+        let take = || {
+            loop {
+                match next.fetch_add(1, Ordering::Relaxed) {
+                    number if number < count => work(number),
+                    _ => break,
+                }
+            }
+        };
+        let others = self.threads.min(count).saturating_sub(1);
+        if others == 0 {
+            return take();
         }
-        if self.threads <= 1 || len < COPIED_TOGETHER {
-            return parts.concat();
+        match self.pool {
+            Some(pool) => pool.in_place_scope(|scope| share(scope, others, &take)),
+            None => rayon::in_place_scope(|scope| share(scope, others, &take)),
         }
-        // Memory that is zero to begin with, and is touched first by the threads that copy.
-        let mut joined = vec![T::default(); len];
-        let mut rest = &mut joined[..];
-        let mut places = Vec::with_capacity(parts.len());
-        for part in &parts {
-            let (place, behind) = rest.split_at_mut(part.len());
-            places.push((place, part));
-            rest = behind;
-        }
-        places
-            .into_par_iter()
-            .for_each(|(place, part)| place.copy_from_slice(part));
-        joined
     }
+}
+
+/// Calls `take` here and on `others` other threads.
+fn share<'s>(scope: &Scope<'s>, others: usize, take: &'s (dyn Fn() + Sync)) {
+    for _ in 0..others {
+        scope.spawn(|_| take());
+    }
+    take();
 }
 
 #[cfg(test)]
