@@ -59,6 +59,11 @@ pub enum Reason {
         /// Index of the token.
         index: usize,
     },
+    /// The steps of a pipeline make another token of the text.
+    Steps {
+        /// Index of the token.
+        index: usize,
+    },
 }
 
 impl fmt::Display for Mismatch {
@@ -88,6 +93,10 @@ impl fmt::Display for Mismatch {
             Reason::Special { index } => {
                 write!(f, "the token at index {index} is special, or should be")
             }
+            Reason::Steps { index } => write!(
+                f,
+                "the steps of the file make another token at index {index}"
+            ),
         }
     }
 }

@@ -14,8 +14,8 @@ use std::time::Instant;
 
 use bpe_core::TokenId;
 
+use crate::documents::Report;
 use crate::exact::is_start;
-use crate::synchronised::Report;
 use crate::tokenize::{Tokenize, Tokens, Wanted};
 use crate::workers::{Team, Workers};
 

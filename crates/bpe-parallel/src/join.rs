@@ -8,8 +8,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use crate::documents::{Batch, Job};
 use crate::piece::PieceReport;
-use crate::synchronised::{Batch, Job};
 use crate::tokenize::Tokens;
 
 /// What a piece of work has given.
@@ -44,13 +44,13 @@ pub(crate) struct Joined<E> {
     number: usize,
     /// Bytes of text up to there.
     bytes: usize,
-    /// Lengths at the end of the last document: number of tokens, ids, ends of tokens.
-    before_document: (usize, usize, usize),
+    /// How many tokens there were at the end of the last document.
+    before_document: [usize; 4],
 }
 
 /// Takes the results of pieces of work in any order.
-pub(crate) struct Collector<'j, E> {
-    jobs: &'j [Job],
+pub(crate) struct Collector<'j, P, E> {
+    jobs: &'j [Job<P>],
     /// Bytes of all texts.
     bytes: usize,
     ready: Mutex<Vec<Option<Done<E>>>>,
@@ -58,8 +58,8 @@ pub(crate) struct Collector<'j, E> {
     joined: Mutex<Joined<E>>,
 }
 
-impl<'j, E> Collector<'j, E> {
-    pub(crate) fn new(jobs: &'j [Job], bytes: usize, document_count: usize) -> Self {
+impl<'j, P, E> Collector<'j, P, E> {
+    pub(crate) fn new(jobs: &'j [Job<P>], bytes: usize, document_count: usize) -> Self {
         let joined = Joined {
             batch: Batch {
                 tokens: Tokens::default(),
@@ -70,7 +70,7 @@ impl<'j, E> Collector<'j, E> {
             time: Duration::ZERO,
             number: 0,
             bytes: 0,
-            before_document: (0, 0, 0),
+            before_document: [0; 4],
         };
         Self {
             jobs,
@@ -153,17 +153,12 @@ impl<'j, E> Collector<'j, E> {
                 }
                 if has_failed(joined) {
                     // Nothing of it is kept.
-                    let (count, ids, ends) = joined.before_document;
-                    let tokens = &mut joined.batch.tokens;
-                    tokens.count = count;
-                    tokens.ids.truncate(ids);
-                    tokens.ends.truncate(ends);
+                    joined.batch.tokens.truncate(joined.before_document);
                 }
                 joined.batch.document_ends.push(joined.batch.tokens.count);
             }
         }
-        let tokens = &joined.batch.tokens;
-        joined.before_document = (tokens.count, tokens.ids.len(), tokens.ends.len());
+        joined.before_document = joined.batch.tokens.lengths();
     }
 
     fn append_tokens(&self, joined: &mut Joined<E>, mut tokens: Tokens) {
@@ -175,10 +170,9 @@ impl<'j, E> Collector<'j, E> {
         }
         all.count += tokens.count;
         extend(&mut all.ids, &tokens.ids, joined.bytes, self.bytes);
+        extend(&mut all.starts, &tokens.starts, joined.bytes, self.bytes);
         extend(&mut all.ends, &tokens.ends, joined.bytes, self.bytes);
-        tokens.count = 0;
-        tokens.ids.clear();
-        tokens.ends.clear();
+        tokens.truncate([0; 4]);
         lock(&self.spare).push(tokens);
     }
 }

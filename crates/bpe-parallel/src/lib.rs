@@ -36,6 +36,7 @@
 #![forbid(unsafe_code)]
 
 mod comparison;
+mod documents;
 mod exact;
 mod join;
 mod lexing;
@@ -47,9 +48,10 @@ mod tokenize;
 mod workers;
 
 pub use comparison::Comparison;
+pub use documents::{Batch, Divide, OnError, Report};
 pub use piece::{Cut, PieceReport, merge_in_parts};
 pub use queue::Queue;
-pub use synchronised::{Batch, OnError, Report, Synchronised};
+pub use synchronised::Synchronised;
 pub use tokenize::{Seams, SpanSeams, Tokenize, Tokens, Wanted};
 pub use workers::{Team, Workers};
 

@@ -1,27 +1,16 @@
 //! Documents and long texts, cut without loss: the strategy that the facade uses.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use bpe_core::TokenId;
 use bpe_lexers::SpecialMatcher;
 
+use crate::documents::{Batch, Divide, OnError, Report};
 use crate::exact::{self, Part};
-use crate::join::{Collector, Done};
 use crate::lexing;
 use crate::piece::{self, PieceReport};
 use crate::tokenize::{Seams, Tokenize, Tokens, Wanted, find_specials};
 use crate::workers::{Team, Workers};
-
-/// Parts are at least this long, or threads would be busy with fetching them.
-const SHORTEST: usize = 16 << 10;
-
-/// Parts are at most this long, so that the last ones end at about the same time.
-const LONGEST: usize = 128 << 10;
-
-/// Parts for each thread, at least, where they are long enough.
-const PARTS_A_THREAD: usize = 8;
 
 /// Cuts texts where that is known to lose nothing, tokenizes the parts on several threads, and joins
 /// them. What comes out is what sequential tokenization gives, for every input.
@@ -43,69 +32,6 @@ const PARTS_A_THREAD: usize = 8;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Synchronised {
     part_bytes: Option<usize>,
-}
-
-/// The tokens of several documents in a row.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Batch {
-    /// The tokens of all documents.
-    pub tokens: Tokens,
-    /// Of each document, the number of tokens up to its end.
-    pub document_ends: Vec<usize>,
-}
-
-/// What to do with a document that has no tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnError {
-    /// Leave off.
-    Stop,
-    /// Go on: it counts as a document without tokens.
-    Keep,
-}
-
-/// How a call was done: for tests and measurements.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Report {
-    /// Time to find special tokens and cuts.
-    pub split: Duration,
-    /// Time until all was done, but for the rest.
-    pub tokenize: Duration,
-    /// Time in which one of the threads put parts together.
-    pub merge: Duration,
-    /// Parts and groups of documents.
-    pub parts: usize,
-    /// Parts whose pre-tokens were found before they were tokenized.
-    pub dense_parts: usize,
-    /// What was done for pre-tokens longer than a part, added up.
-    pub pieces: PieceReport,
-}
-
-/// A piece of work.
-pub(crate) enum Job {
-    /// Documents of usual length.
-    Documents {
-        documents: Range<usize>,
-        bytes: usize,
-    },
-    /// A part of a long one.
-    Part { document: usize, part: Part },
-}
-
-impl Job {
-    fn first_document(&self) -> usize {
-        match self {
-            Self::Documents { documents, .. } => documents.start,
-            Self::Part { document, .. } => *document,
-        }
-    }
-
-    /// Bytes of text.
-    pub(crate) fn bytes(&self) -> usize {
-        match self {
-            Self::Documents { bytes, .. } => *bytes,
-            Self::Part { part, .. } => part.range.len(),
-        }
-    }
 }
 
 impl Synchronised {
@@ -135,7 +61,7 @@ impl Synchronised {
         wanted: Wanted,
         workers: &Workers,
     ) -> Result<(Tokens, Report), T::Error> {
-        let batch = self.batch(
+        let (batch, errors, report) = self.documents(
             tokenizer,
             seams,
             specials,
@@ -144,9 +70,9 @@ impl Synchronised {
             OnError::Stop,
             workers,
         );
-        match batch {
-            (_, Some((_, error)), _) => Err(error),
-            (batch, None, report) => Ok((batch.tokens, report)),
+        match errors.into_iter().next() {
+            Some((_, error)) => Err(error),
+            None => Ok((batch.tokens, report)),
         }
     }
 
@@ -174,24 +100,8 @@ impl Synchronised {
                 wanted,
                 team,
             };
-            call.run(self.part_bytes, texts, on_error)
+            call.documents(texts, self.part_bytes, on_error, team)
         })
-    }
-
-    #[allow(clippy::too_many_arguments, clippy::type_complexity)]
-    fn batch<T: Tokenize>(
-        &self,
-        tokenizer: &T,
-        seams: &Seams,
-        specials: &SpecialMatcher,
-        texts: &[&[u8]],
-        wanted: Wanted,
-        on_error: OnError,
-        workers: &Workers,
-    ) -> (Batch, Option<(usize, T::Error)>, Report) {
-        let (batch, errors, report) =
-            self.documents(tokenizer, seams, specials, texts, wanted, on_error, workers);
-        (batch, errors.into_iter().next(), report)
     }
 }
 
@@ -204,137 +114,56 @@ struct Call<'c, T> {
     team: Team<'c>,
 }
 
-impl<T: Tokenize> Call<'_, T> {
-    fn run<S: AsRef<[u8]> + Sync>(
-        &self,
-        part_bytes: Option<usize>,
-        texts: &[S],
-        on_error: OnError,
-    ) -> (Batch, Vec<(usize, T::Error)>, Report) {
-        let start = Instant::now();
-        let total: usize = texts.iter().map(|text| text.as_ref().len()).sum();
-        let threads = self.team.threads();
-        let size = part_bytes
-            .unwrap_or_else(|| (total / (threads * PARTS_A_THREAD)).clamp(SHORTEST, LONGEST));
-        let is_cut = threads > 1 || part_bytes.is_some();
-        let jobs = self.jobs(texts, size, is_cut);
-        let mut report = Report {
-            parts: jobs.len(),
-            ..Report::default()
-        };
-        report.dense_parts = jobs
-            .iter()
-            .filter(|job| matches!(job, Job::Part { part, .. } if part.is_dense))
-            .count();
-        report.split = start.elapsed();
+impl<T: Tokenize, S: AsRef<[u8]> + Sync> Divide<S> for Call<'_, T> {
+    type Part = Part;
+    type Error = T::Error;
 
-        let start = Instant::now();
-        // The first document that has failed, where that ends the work.
-        let failed = AtomicUsize::new(usize::MAX);
-        let collector = Collector::new(&jobs, total, texts.len());
-        self.team.for_each_number(jobs.len(), |number| {
-            let job = &jobs[number];
-            let mut done = Done::default();
-            if job.first_document() <= failed.load(Ordering::Relaxed) {
-                self.job(job, texts, size, collector.spare(), &mut done);
-            }
-            if let (OnError::Stop, Some((document, _))) = (on_error, done.failures.first()) {
-                failed.fetch_min(*document, Ordering::Relaxed);
-            }
-            collector.hand_in(number, done);
-        });
-        let joined = collector.into_joined();
-        report.tokenize = start.elapsed().saturating_sub(joined.time);
-        report.merge = joined.time;
-        report.pieces = joined.pieces;
-        let mut failures = joined.failures;
-        if on_error == OnError::Stop && !failures.is_empty() {
-            failures.truncate(1);
-            return (Batch::default(), failures, report);
-        }
-        (joined.batch, failures, report)
+    fn bytes(&self, text: &S) -> usize {
+        text.as_ref().len()
     }
 
-    /// Divides the work by bytes.
-    fn jobs<S: AsRef<[u8]>>(&self, texts: &[S], size: usize, is_cut: bool) -> Vec<Job> {
-        let mut jobs = Vec::new();
-        let (mut first, mut bytes) = (0, 0);
-        for (document, text) in texts.iter().enumerate() {
-            let text = text.as_ref();
-            if is_cut && text.len() > size + size / 2 {
-                let specials = find_specials(text, self.specials);
-                let cuts = self.seams.cuts.as_ref();
-                let parts = exact::parts(text, &specials, cuts, size);
-                if first < document {
-                    let documents = first..document;
-                    jobs.push(Job::Documents { documents, bytes });
-                }
-                (first, bytes) = (document + 1, 0);
-                jobs.extend(parts.into_iter().map(|part| Job::Part { document, part }));
-                continue;
-            }
-            bytes += text.len();
-            if bytes >= size {
-                let documents = first..document + 1;
-                jobs.push(Job::Documents { documents, bytes });
-                (first, bytes) = (document + 1, 0);
-            }
-        }
-        if first < texts.len() {
-            let documents = first..texts.len();
-            jobs.push(Job::Documents { documents, bytes });
-        }
-        jobs
+    fn parts(&self, text: &S, size: usize) -> Vec<Part> {
+        let text = text.as_ref();
+        let specials = find_specials(text, self.specials);
+        exact::parts(text, &specials, self.seams.cuts.as_ref(), size)
     }
 
-    /// Does one piece of work; `tokens`, which is empty, is memory to use.
-    fn job<S: AsRef<[u8]>>(
+    fn part_bytes(part: &Part) -> usize {
+        part.range.len()
+    }
+
+    fn is_dense(part: &Part) -> bool {
+        part.is_dense
+    }
+
+    fn encode(&self, text: &S, tokens: &mut Tokens) -> Result<(), T::Error> {
+        self.tokenizer.encode(text.as_ref(), self.wanted, tokens)
+    }
+
+    fn encode_part(
         &self,
-        job: &Job,
-        texts: &[S],
+        text: &S,
+        part: &Part,
         size: usize,
-        mut tokens: Tokens,
-        done: &mut Done<T::Error>,
-    ) {
-        match job {
-            Job::Documents { documents, .. } => {
-                for document in documents.clone() {
-                    let text = texts.get(document).map_or(&[][..], AsRef::as_ref);
-                    let before = (tokens.count, tokens.ids.len(), tokens.ends.len());
-                    if let Err(error) = self.tokenizer.encode(text, self.wanted, &mut tokens) {
-                        tokens.count = before.0;
-                        tokens.ids.truncate(before.1);
-                        tokens.ends.truncate(before.2);
-                        done.failures.push((document, error));
-                    }
-                    done.document_ends.push(tokens.count);
-                }
-                done.tokens.push(tokens);
-            }
-            Job::Part { document, part } => {
-                let text = texts.get(*document).map_or(&[][..], AsRef::as_ref);
-                let bytes = text.get(part.range.clone()).unwrap_or_default();
-                let tokens = match part.is_dense {
-                    true => self.dense(bytes, size, tokens, &mut done.pieces),
-                    false => self.encode(bytes, tokens),
-                };
-                match tokens {
-                    Ok(mut tokens) => {
-                        for end in tokens.iter_mut().flat_map(|tokens| &mut tokens.ends) {
-                            *end += part.range.start;
-                        }
-                        done.tokens = tokens;
-                    }
-                    Err(error) => {
-                        let error = T::moved(error, part.range.start);
-                        done.failures.push((*document, error));
-                    }
-                }
-            }
+        memory: Tokens,
+        report: &mut PieceReport,
+    ) -> Result<Vec<Tokens>, T::Error> {
+        let start = part.range.start;
+        let bytes = text.as_ref().get(part.range.clone()).unwrap_or_default();
+        let tokens = match part.is_dense {
+            true => self.dense(bytes, size, memory, report),
+            false => self.all(bytes, memory),
+        };
+        let mut tokens = tokens.map_err(|error| T::moved(error, start))?;
+        for end in tokens.iter_mut().flat_map(|tokens| &mut tokens.ends) {
+            *end += start;
         }
+        Ok(tokens)
     }
+}
 
-    fn encode(&self, bytes: &[u8], mut tokens: Tokens) -> Result<Vec<Tokens>, T::Error> {
+impl<T: Tokenize> Call<'_, T> {
+    fn all(&self, bytes: &[u8], mut tokens: Tokens) -> Result<Vec<Tokens>, T::Error> {
         self.tokenizer.encode(bytes, self.wanted, &mut tokens)?;
         Ok(vec![tokens])
     }
@@ -351,12 +180,12 @@ impl<T: Tokenize> Call<'_, T> {
         // run such as digits in threes in which two lexers would not meet: then one thread is faster, in
         // the sequential way, which keeps no list of pre-tokens.
         if self.seams.cuts.is_some() && lexing::seems_small(&self.seams.stages, text) {
-            return self.encode(text, memory);
+            return self.all(text, memory);
         }
         // Where a lexer gives up, what stands before that place may have an error of its own: the
         // sequential way tells which comes first.
         let Some(work) = self.pieces(text, size) else {
-            return self.encode(text, memory);
+            return self.all(text, memory);
         };
         let done = self.team.map(&work, |work| self.piece(work, text, size));
         let mut tokens = Vec::with_capacity(done.len());
@@ -452,7 +281,7 @@ impl<T: Tokenize> Call<'_, T> {
         let whole = |ids: Vec<TokenId>| Tokens {
             count: ids.len(),
             ids,
-            ends: Vec::new(),
+            ..Tokens::default()
         };
         match self.wanted {
             Wanted::Ids => ids.into_iter().map(whole).collect(),

@@ -21,8 +21,30 @@ pub struct Tokens {
     pub count: usize,
     /// The tokens; empty where only the number is wanted.
     pub ids: Vec<TokenId>,
+    /// Of each token its first byte; empty where tokens stand side by side, as those of a [`Tokenize`] do.
+    pub starts: Vec<usize>,
     /// Of each token the byte behind it, counted from the start of the text; empty unless wanted.
     pub ends: Vec<usize>,
+}
+
+impl Tokens {
+    /// How many there are of each, to go back to.
+    pub(crate) fn lengths(&self) -> [usize; 4] {
+        [
+            self.count,
+            self.ids.len(),
+            self.starts.len(),
+            self.ends.len(),
+        ]
+    }
+
+    /// Drops what came after `lengths` were taken.
+    pub(crate) fn truncate(&mut self, [count, ids, starts, ends]: [usize; 4]) {
+        self.count = count;
+        self.ids.truncate(ids);
+        self.starts.truncate(starts);
+        self.ends.truncate(ends);
+    }
 }
 
 /// A tokenizer, as this crate sees it. The caller's engines do all the work; they are fetched for a

@@ -95,10 +95,12 @@ pub use error::{EncodeError, LoadError};
 pub use files::read_file;
 pub use offsets::Encoding;
 pub use parallel::{Batch, EncodeQueue, Parallel, ParallelReport};
+#[cfg(all(feature = "tokenizer-json", feature = "dfa"))]
+pub use pipeline::PipelineValidator;
 #[cfg(feature = "tokenizer-json")]
 pub use pipeline::{
-    InputError, InputOptions, Inspection, ModelInput, PadTo, Padding, Pipeline,
-    PipelineDecodeStream, Side, Truncation, TruncationStrategy,
+    InputError, InputOptions, Inspection, ModelInput, PadTo, Padding, Pipeline, PipelineCuts,
+    PipelineDecodeStream, PipelineParallel, PipelineStream, Side, Truncation, TruncationStrategy,
 };
 pub use specials::Specials;
 pub use stream::{StreamError, TokenStream};

@@ -157,6 +157,25 @@ impl Batch {
 }
 
 impl Parallel {
+    /// A tokenizer with these threads.
+    #[cfg(feature = "tokenizer-json")]
+    pub(crate) fn new(
+        tokenizer: Tokenizer,
+        workers: &Arc<Workers>,
+        part_bytes: Option<usize>,
+    ) -> Self {
+        let parallel = Self {
+            tokenizer,
+            workers: Arc::clone(workers),
+            strategy: Synchronised::new(),
+            is_forced: false,
+        };
+        match part_bytes {
+            Some(bytes) => parallel.part_bytes(bytes),
+            None => parallel,
+        }
+    }
+
     /// The same with `threads` threads, 0 counting as 1, which are shared by clones of the value that
     /// this returns.
     pub fn threads(mut self, threads: usize) -> Self {
@@ -256,7 +275,7 @@ impl Parallel {
         texts: &[T],
     ) -> Result<Vec<Vec<TokenId>>, EncodeError> {
         let batch = self.encode_batch_flat(texts)?;
-        Ok(self.separate(batch))
+        Ok(separate(batch, &self.workers))
     }
 
     /// The tokens of all texts in one vector, with the places where texts end. O(bytes), divided by the
@@ -283,7 +302,7 @@ impl Parallel {
         texts: &[T],
     ) -> Vec<Result<Vec<TokenId>, EncodeError>> {
         let (batch, errors) = self.batch(texts, Wanted::Ids, OnError::Keep);
-        let separate = self.separate(batch.into());
+        let separate = separate(batch.into(), &self.workers);
         let mut results: Vec<_> = separate.into_iter().map(Ok).collect();
         for (index, error) in errors {
             if let Some(result) = results.get_mut(index) {
@@ -306,11 +325,7 @@ impl Parallel {
         if let Some((index, error)) = errors.into_iter().next() {
             return Err(error.in_document(index));
         }
-        let mut before = 0;
-        let ends = batch.document_ends.into_iter();
-        Ok(ends
-            .map(|end| end - std::mem::replace(&mut before, end))
-            .collect())
+        Ok(differences(batch.document_ends))
     }
 
     /// A queue for texts that are still being read: encoded as they are handed in, taken back in the same
@@ -323,7 +338,7 @@ impl Parallel {
     }
 
     fn is_short(&self, bytes: usize) -> bool {
-        !self.is_forced && (bytes < PARALLEL_BYTES || self.workers.threads() == 1)
+        !self.is_forced && is_short(bytes, &self.workers)
     }
 
     fn one(&self, text: &[u8], wanted: Wanted) -> Result<(Tokens, ParallelReport), EncodeError> {
@@ -357,19 +372,31 @@ impl Parallel {
             .documents(tokenizer, seams, matcher, texts, wanted, on_error, workers);
         (batch, errors)
     }
+}
 
-    /// A vector for each text.
-    fn separate(&self, batch: Batch) -> Vec<Vec<TokenId>> {
-        if batch.document_ends.len() == 1 {
-            return vec![batch.ids];
-        }
-        if self.is_short(batch.ids.len()) {
-            return batch.documents().map(<[_]>::to_vec).collect();
-        }
-        let documents: Vec<&[TokenId]> = batch.documents().collect();
-        self.workers
-            .run(|team| team.map(&documents, |ids| ids.to_vec()))
+/// Whether one thread is as fast.
+pub(crate) fn is_short(bytes: usize, workers: &Workers) -> bool {
+    bytes < PARALLEL_BYTES || workers.threads() == 1
+}
+
+/// A vector for each text.
+pub(crate) fn separate(batch: Batch, workers: &Workers) -> Vec<Vec<TokenId>> {
+    if batch.document_ends.len() == 1 {
+        return vec![batch.ids];
     }
+    if is_short(batch.ids.len(), workers) {
+        return batch.documents().map(<[_]>::to_vec).collect();
+    }
+    let documents: Vec<&[TokenId]> = batch.documents().collect();
+    workers.run(|team| team.map(&documents, |ids| ids.to_vec()))
+}
+
+/// How many tokens each text has, from where they end.
+pub(crate) fn differences(ends: Vec<usize>) -> Vec<usize> {
+    let mut before = 0;
+    let ends = ends.into_iter();
+    ends.map(|end| end - std::mem::replace(&mut before, end))
+        .collect()
 }
 
 impl From<bpe_parallel::Batch> for Batch {
@@ -503,6 +530,7 @@ impl bpe_parallel::Tokenize for Tokenizer {
             count,
             ids,
             ends: token_ends,
+            ..
         } = tokens;
         self.inner.pool.with(|engines| match wanted {
             Wanted::Count => {

@@ -563,6 +563,36 @@ enum StreamErrorKind {
     Limit(usize),
     Pattern(AnalysisError),
     OwnLexers,
+    /// Why no text of a pipeline can be cut.
+    #[cfg(feature = "tokenizer-json")]
+    Steps(String),
+    /// Where bytes are not UTF-8.
+    #[cfg(feature = "tokenizer-json")]
+    NotUtf8(usize),
+}
+
+#[cfg(feature = "tokenizer-json")]
+impl StreamError {
+    pub(crate) fn steps(why: &str) -> Self {
+        StreamErrorKind::Steps(why.to_owned()).into()
+    }
+
+    pub(crate) fn not_utf8(at: usize) -> Self {
+        StreamErrorKind::NotUtf8(at).into()
+    }
+
+    pub(crate) fn over(limit: usize) -> Self {
+        StreamErrorKind::Limit(limit).into()
+    }
+
+    /// Where bytes of the text are not UTF-8, which the steps of a
+    /// [`Pipeline`](crate::Pipeline) need, if that is the reason.
+    pub fn invalid_utf8(&self) -> Option<usize> {
+        match &self.kind {
+            StreamErrorKind::NotUtf8(at) => Some(*at),
+            _ => None,
+        }
+    }
 }
 
 impl StreamError {
@@ -575,12 +605,14 @@ impl StreamError {
         }
     }
 
-    /// True where this tokenizer cannot stream at all.
+    /// True where this tokenizer or pipeline cannot stream at all.
     pub fn is_unsupported(&self) -> bool {
-        matches!(
-            self.kind,
-            StreamErrorKind::Pattern(_) | StreamErrorKind::OwnLexers
-        )
+        match &self.kind {
+            StreamErrorKind::Pattern(_) | StreamErrorKind::OwnLexers => true,
+            #[cfg(feature = "tokenizer-json")]
+            StreamErrorKind::Steps(_) => true,
+            _ => false,
+        }
     }
 
     /// What [`Tokenizer::encode`] would say of the text too, where that is the reason.
@@ -623,6 +655,10 @@ impl fmt::Display for StreamError {
             StreamErrorKind::OwnLexers => {
                 f.write_str("no stream: the lexers are not made from patterns")
             }
+            #[cfg(feature = "tokenizer-json")]
+            StreamErrorKind::Steps(why) => write!(f, "no text can be cut in parts: {why}"),
+            #[cfg(feature = "tokenizer-json")]
+            StreamErrorKind::NotUtf8(at) => write!(f, "at byte {at}: not UTF-8"),
         }
     }
 }
@@ -633,7 +669,7 @@ impl std::error::Error for StreamError {
             StreamErrorKind::Encode(error) => Some(error),
             StreamErrorKind::Spans(error) => Some(error),
             StreamErrorKind::Pattern(error) => Some(error),
-            StreamErrorKind::Limit(_) | StreamErrorKind::OwnLexers => None,
+            _ => None,
         }
     }
 }

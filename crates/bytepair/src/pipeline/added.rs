@@ -1,6 +1,6 @@
 //! Added tokens: found as text, with the blanks around them or beside no word, as their flags say.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use bpe_core::{BytePairs, TokenId};
@@ -80,6 +80,15 @@ impl Starts {
             }
         }
     }
+}
+
+/// Characters of the texts that a finder looks for.
+#[derive(Debug, Default)]
+pub(crate) struct Spellings {
+    /// Those that stand side by side in one.
+    pub(crate) side_by_side: HashSet<(char, char)>,
+    /// The last ones.
+    pub(crate) last: HashSet<char>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -188,6 +197,21 @@ impl AddedTokens {
         })
     }
 
+    /// What is known of the texts that `finder` looks for.
+    pub(crate) fn spellings(&self, finder: &Finder) -> Spellings {
+        let texts = || {
+            let found = finder.found.iter();
+            found.filter_map(|found| self.wanted.get(found.index))
+        };
+        let side_by_side = texts().flat_map(|text| text.chars().zip(text.chars().skip(1)));
+        Spellings {
+            side_by_side: side_by_side.collect(),
+            last: texts()
+                .filter_map(|text| text.chars().next_back())
+                .collect(),
+        }
+    }
+
     /// Whether one search over the text finds what two would, the second over what is left by the first:
     /// no token of one kind can overlap one of the other, none has a flag, and the normalizer leaves
     /// them as they are.
@@ -224,6 +248,17 @@ impl AddedTokens {
 const MOST_COMPARISONS: usize = 100_000_000;
 
 impl Finder {
+    /// Whether some token looks at what stands beside it, or takes blanks there.
+    pub(crate) fn looks_around(&self) -> bool {
+        let flagged = |found: &Found| found.single_word || found.lstrip || found.rstrip;
+        self.found.iter().any(flagged)
+    }
+
+    /// Bytes of the longest text that is looked for.
+    pub(crate) fn longest(&self) -> usize {
+        self.matcher.max_len()
+    }
+
     /// The first token at or after `from`, and where it stands.
     fn find(&self, text: &[u8], from: usize) -> Option<(usize, Range<usize>)> {
         let start = self.starts.as_ref()?.next(text, from)?;

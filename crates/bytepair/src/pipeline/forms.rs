@@ -68,6 +68,25 @@ impl Form {
         first_unstable(text, 0, self.stable()).is_none()
     }
 
+    /// Whether a character is of class 0, stays as it is, and composes with none before it.
+    pub(crate) fn is_stable(self, character: char) -> bool {
+        self.stable().contains(character)
+    }
+
+    /// Whether some character behind `first` composes with it. Costs some hundred look-ups.
+    pub(crate) fn composes_as_first(first: char) -> bool {
+        static SECONDS: OnceLock<Vec<char>> = OnceLock::new();
+        let seconds = SECONDS.get_or_init(|| {
+            let seconds = compose_as_second();
+            let all = '\0'..=LAST_DECOMPOSABLE;
+            all.filter(|&character| seconds.contains(character))
+                .collect()
+        });
+        seconds
+            .iter()
+            .any(|&second| compose_known(first, second).is_some())
+    }
+
     /// The characters that are of class 0, stay as they are, and compose with none before them.
     fn stable(self) -> &'static CharacterSet {
         static SETS: [OnceLock<CharacterSet>; 4] = [const { OnceLock::new() }; 4];

@@ -7,6 +7,7 @@
 pub(crate) mod added;
 mod affix;
 pub(crate) mod bpe;
+mod cuts;
 mod decoders;
 pub(crate) mod description;
 pub(crate) mod file;
@@ -19,6 +20,8 @@ mod normalize;
 mod normalized;
 mod normalizers;
 mod output;
+mod parallel;
+mod parts;
 pub(crate) mod plan;
 mod post_processors;
 pub(crate) mod pre_tokenizers;
@@ -26,31 +29,41 @@ mod run;
 mod search;
 mod sentencepiece;
 mod splitting;
+mod stream;
 mod texts;
 mod unicode;
+#[cfg(feature = "dfa")]
+mod validator;
 mod virtual_lexer;
 mod write;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bpe_core::{Dictionary, ReadLimits, TokenId, byte_level};
+use bpe_parallel::Workers;
 
 pub use inspect::Inspection;
 pub use model_input::{
     InputError, ModelInput, PadTo, Padding, Side, Truncation, TruncationStrategy,
 };
 pub use output::{InputOptions, PipelineDecodeStream};
+pub use parallel::PipelineParallel;
+pub use parts::PipelineCuts;
+pub use stream::PipelineStream;
+#[cfg(feature = "dfa")]
+pub use validator::PipelineValidator;
 
 pub(crate) use file::parse as parse_json;
 
 use crate::builder::TokenizerBuilder;
 use crate::error::{EncodeError, LoadError};
-use crate::pipeline::added::{AddedTokens, Finder};
+use crate::pipeline::added::{AddedTokens, Finder, Spellings};
 use crate::pipeline::affix::AffixModel;
 use crate::pipeline::bpe::{Spelling, check_added};
+use crate::pipeline::cuts::Seams;
 use crate::pipeline::decoders::TokenText;
 use crate::pipeline::description::{Description, Source};
 use crate::pipeline::file::AddedToken;
@@ -107,8 +120,19 @@ struct Parts {
     model: Model,
     /// A tokenizer that matches added tokens itself, where it does the same as the steps one by one.
     direct: Option<Tokenizer>,
+    /// Where the inner tokenizer cuts between characters, if it does.
+    between: Option<VirtualLexer>,
     output: Output,
     source: Source,
+    later: Later,
+}
+
+/// What is made when it is first asked for.
+#[derive(Default)]
+struct Later {
+    /// Where a text can be cut, or why nowhere.
+    seams: OnceLock<Result<Seams, String>>,
+    workers: OnceLock<Arc<Workers>>,
 }
 
 /// How special tokens are treated, made ready.
@@ -119,6 +143,8 @@ struct Matching {
     /// Finds tokens in normalized text.
     second: Finder,
     direct: Option<Tokenizer>,
+    /// What is known of the tokens that are found in normalized text.
+    spellings: Spellings,
 }
 
 impl Matching {
@@ -131,8 +157,9 @@ impl Matching {
         Ok(Self {
             specials,
             first,
-            second,
             direct,
+            spellings: parts.added.spellings(&second),
+            second,
         })
     }
 }
@@ -156,7 +183,7 @@ impl Pipeline {
             byte_level,
             ..Spelling::default()
         };
-        let (model, direct) = match &description.model {
+        let (model, direct, between) = match &description.model {
             file::Model::WordPiece(model) => {
                 check_added(&model.vocab, &description.added_tokens)?;
                 let word_piece = WordPiece::new(
@@ -165,14 +192,14 @@ impl Pipeline {
                     &model.continuing_subword_prefix,
                     model.max_input_chars_per_word,
                 )?;
-                (Model::WordPiece(word_piece), None)
+                (Model::WordPiece(word_piece), None, None)
             }
             file::Model::Bpe(model) => {
                 bpe::check_supported(model)?;
                 check_added(&model.vocab, &description.added_tokens)?;
                 spelling = Spelling::of(model, &description, &plan);
                 match model.has_affixes() {
-                    true => (Model::Affix(Box::new(AffixModel::new(model)?)), None),
+                    true => (Model::Affix(Box::new(AffixModel::new(model)?)), None, None),
                     false => {
                         let added_tokens = &description.added_tokens;
                         let dictionary = bpe::dictionary(model, added_tokens, spelling, limits)?;
@@ -196,7 +223,9 @@ impl Pipeline {
             output: Output::new(&description, model.vocabulary(), spelling)?,
             model,
             direct,
+            between,
             source: description.source,
+            later: Later::default(),
         };
         Ok(Self {
             policy: Arc::new(Matching::new(Specials::default(), &parts)?),
@@ -255,22 +284,25 @@ impl Pipeline {
     }
 }
 
-/// The tokenizer inside, without special tokens; and with them, if it can find them itself.
+/// The tokenizer inside, without special tokens; and with them, if it can find them itself; and where it cuts
+/// between characters, if it does.
+#[allow(clippy::type_complexity)] // Three parts of a pipeline.
 fn inner(
     dictionary: &Dictionary,
     plan: &Plan,
     added: &AddedTokens,
-) -> Result<(Model, Option<Tokenizer>), LoadError> {
-    let direct = direct_tokenizer(dictionary, plan, added)?;
+) -> Result<(Model, Option<Tokenizer>, Option<VirtualLexer>), LoadError> {
+    let between = between(dictionary, plan);
+    let direct = direct_with(dictionary, plan, added, between.as_ref())?;
     let tokenizer = match &direct {
         Some(tokenizer) => Arc::clone(&tokenizer.inner),
-        None => builder(dictionary, plan).build()?.inner,
+        None => builder(dictionary, plan, between.as_ref()).build()?.inner,
     };
     let plain = Tokenizer {
         inner: tokenizer,
         policy: Arc::new(Policy::nothing()),
     };
-    Ok((Model::Bpe(plain), direct))
+    Ok((Model::Bpe(plain), direct, between))
 }
 
 /// The tokenizer that does all that a file says, added tokens too; `None` where more is to be done.
@@ -278,6 +310,16 @@ pub(crate) fn direct_tokenizer(
     dictionary: &Dictionary,
     plan: &Plan,
     added: &AddedTokens,
+) -> Result<Option<Tokenizer>, LoadError> {
+    let between = between(dictionary, plan);
+    direct_with(dictionary, plan, added, between.as_ref())
+}
+
+fn direct_with(
+    dictionary: &Dictionary,
+    plan: &Plan,
+    added: &AddedTokens,
+    between: Option<&VirtualLexer>,
 ) -> Result<Option<Tokenizer>, LoadError> {
     let all_forms = |step: &Normalizer| matches!(step, Normalizer::Form(_));
     let is_consistent = |token: &AddedToken| {
@@ -293,23 +335,31 @@ pub(crate) fn direct_tokenizer(
         return Ok(None);
     }
     let tokens = added.tokens.iter();
-    let builder = tokens.fold(builder(dictionary, plan), |builder, token| {
-        match token.special {
+    let builder = tokens.fold(
+        builder(dictionary, plan, between),
+        |builder, token| match token.special {
             true => builder.special_token(&token.content, token.id),
             false => builder.added_token(&token.content, token.id),
-        }
-    });
+        },
+    );
     Ok(Some(builder.build()?))
 }
 
+/// What cuts where no token reaches across, if there is no pattern.
+fn between(dictionary: &Dictionary, plan: &Plan) -> Option<VirtualLexer> {
+    let is_asked_for = plan.between_tokens && plan.stages.is_empty();
+    is_asked_for.then(|| VirtualLexer::new(dictionary))?
+}
+
 /// The builder of the tokenizer inside.
-fn builder(dictionary: &Dictionary, plan: &Plan) -> TokenizerBuilder {
+fn builder(
+    dictionary: &Dictionary,
+    plan: &Plan,
+    between: Option<&VirtualLexer>,
+) -> TokenizerBuilder {
     let builder = TokenizerBuilder::new(dictionary);
-    if plan.between_tokens
-        && plan.stages.is_empty()
-        && let Some(lexer) = VirtualLexer::new(dictionary)
-    {
-        return builder.custom_lexers(vec![Box::new(lexer)]);
+    if let Some(lexer) = between {
+        return builder.custom_lexers(vec![Box::new(lexer.clone())]);
     }
     plan.stages.iter().fold(builder, |builder, (_, pattern)| {
         builder.pattern(pattern.clone())

@@ -114,7 +114,7 @@ impl Running<'_> {
         sink: &mut Sink<'_>,
     ) -> Result<(), EncodeError> {
         let Self::Bpe(tokenizer, engines) = self else {
-            let pieces = Pieces::new(text, range);
+            let pieces = Pieces::new(text, range, false);
             return self.encode_pieces(&pieces, false, sink);
         };
         encode_text(tokenizer, engines, text, range, sink)

@@ -21,6 +21,19 @@ impl Normalizer {
         steps.iter().try_fold(text, |text, step| step.apply(text))
     }
 
+    /// As [`Normalizer::apply_all`], for a text that goes on with what stood before a cut: nothing is set
+    /// before it.
+    pub(crate) fn apply_all_behind<'t>(
+        steps: &[Self],
+        text: Normalized<'t>,
+    ) -> Result<Normalized<'t>, LexError> {
+        steps.iter().try_fold(text, |text, step| match step {
+            Self::Prepend(_) => Ok(text),
+            Self::SentencePiece(normalizer) => Ok(normalizer.without_prefix().apply(text)),
+            _ => step.apply(text),
+        })
+    }
+
     /// Whether it is seen at once that this changes nothing in `text`, nor in any part of it.
     pub(crate) fn leaves(&self, text: &str) -> bool {
         match self {
@@ -49,21 +62,15 @@ impl Normalizer {
 }
 
 impl BertNormalizer {
+    pub(crate) const NFD: Form = Form {
+        compatible: false,
+        composed: false,
+    };
+
     fn apply(self, mut text: Normalized<'_>) -> Normalized<'_> {
         if self.clean_text {
-            let is_blank = |character| matches!(character, '\t' | '\n' | '\r');
-            let controls = controls();
-            let keep = |character| {
-                is_blank(character)
-                    || !(matches!(character, '\0' | '\u{FFFD}') || controls.contains(character))
-            };
-            text = filter(text, keep);
-            text = map(text, |character| {
-                match is_blank(character) || character.is_whitespace() {
-                    true => ' ',
-                    false => character,
-                }
-            });
+            text = filter(text, Self::keeps);
+            text = map(text, Self::cleaned);
         }
         if self.handle_chinese_chars {
             text = expand(text, is_han, |character, out| {
@@ -71,16 +78,28 @@ impl BertNormalizer {
             });
         }
         if self.strip_accents {
-            let nfd = Form {
-                compatible: false,
-                composed: false,
-            };
             let marks = nonspacing_marks();
-            text = filter(nfd.apply(text), |character| !marks.contains(character));
+            text = filter(Self::NFD.apply(text), |character| {
+                !marks.contains(character)
+            });
         }
         match self.lowercase {
             true => lowercase(text),
             false => text,
+        }
+    }
+
+    /// Whether cleaning leaves a character in the text.
+    pub(crate) fn keeps(character: char) -> bool {
+        let goes = || matches!(character, '\0' | '\u{FFFD}') || controls().contains(character);
+        matches!(character, '\t' | '\n' | '\r') || !goes()
+    }
+
+    /// What cleaning makes of a character that it leaves there.
+    pub(crate) fn cleaned(character: char) -> char {
+        match matches!(character, '\t' | '\n' | '\r') || character.is_whitespace() {
+            true => ' ',
+            false => character,
         }
     }
 }
@@ -205,13 +224,20 @@ fn expand(
 }
 
 fn nmt(text: Normalized<'_>) -> Normalized<'_> {
-    let text = filter(text, |character| {
-        !matches!(
-            u32::from(character),
-            0x01..=0x08 | 0x0B | 0x0E..=0x1F | 0x7F | 0x8F | 0x9F
-        )
-    });
-    map(text, |character| match u32::from(character) {
+    map(filter(text, |character| !nmt_drops(character)), nmt_map)
+}
+
+/// Whether SentencePiece's rules leave out a character.
+pub(crate) fn nmt_drops(character: char) -> bool {
+    matches!(
+        u32::from(character),
+        0x01..=0x08 | 0x0B | 0x0E..=0x1F | 0x7F | 0x8F | 0x9F
+    )
+}
+
+/// What they make of another.
+pub(crate) fn nmt_map(character: char) -> char {
+    match u32::from(character) {
         0x09
         | 0x0A
         | 0x0C
@@ -224,7 +250,7 @@ fn nmt(text: Normalized<'_>) -> Normalized<'_> {
         | 0xFEFF
         | 0xFFFD => ' ',
         _ => character,
-    })
+    }
 }
 
 /// Each byte as the character that stands for it.

@@ -199,6 +199,17 @@ impl Pipeline {
         Ok(input)
     }
 
+    /// `ids` of a text with the tokens that the post-processor sets around it. O(tokens).
+    pub(crate) fn with_added(&self, ids: Vec<TokenId>) -> Vec<TokenId> {
+        let places = vec![0..0; ids.len()];
+        let input = ModelInput::new(ids, places, 0);
+        let processor = &self.output().post_processor;
+        processor
+            .process((input, ""), None, true, self)
+            .ids()
+            .to_vec()
+    }
+
     /// The truncation that the file asks for. It is left off unless [`InputOptions`] have it.
     pub fn truncation(&self) -> Option<&Truncation> {
         self.output().truncation.as_ref()

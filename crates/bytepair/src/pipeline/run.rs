@@ -14,6 +14,15 @@ use crate::pipeline::normalizers::Normalizer;
 use crate::pipeline::splitting::Pieces;
 use crate::specials::Specials;
 
+/// What stands between two added tokens, or a part of it.
+pub(crate) struct Segment<'t> {
+    pub(crate) text: &'t str,
+    /// Where it begins in the whole text.
+    pub(crate) start: usize,
+    /// Whether it goes on with what stands before a cut.
+    pub(crate) goes_on: bool,
+}
+
 impl Pipeline {
     /// The tokens of `text`, without those that a post-processor sets around it. O(bytes).
     ///
@@ -75,7 +84,7 @@ impl Pipeline {
     }
 
     /// The inner tokenizer, where it does all that `text` needs.
-    fn direct_for(&self, text: &str) -> Option<&crate::Tokenizer> {
+    pub(crate) fn direct_for(&self, text: &str) -> Option<&crate::Tokenizer> {
         let tokenizer = self.policy.direct.as_ref()?;
         let leaves = |step: &Normalizer| step.leaves(text);
         self.parts
@@ -85,7 +94,7 @@ impl Pipeline {
             .then_some(tokenizer)
     }
 
-    fn run(&self, text: &str, mut sink: Sink<'_>) -> Result<(), EncodeError> {
+    fn run(&self, text: &str, sink: Sink<'_>) -> Result<(), EncodeError> {
         if let Some(tokenizer) = self.direct_for(text) {
             let Some(ranges) = sink.ranges else {
                 return tokenizer.encode_into(text, sink.ids);
@@ -97,29 +106,62 @@ impl Pipeline {
             }));
             return Ok(());
         }
+        self.run_steps(text, 0, sink)
+    }
+
+    /// The tokens of a part of a text that begins at byte `start` of it, at its start or at a cut; places are
+    /// those in the text.
+    pub(crate) fn run_part(
+        &self,
+        part: &str,
+        start: usize,
+        sink: Sink<'_>,
+    ) -> Result<(), EncodeError> {
+        match start {
+            0 => self.run(part, sink),
+            _ => self.run_steps(part, start, sink),
+        }
+    }
+
+    fn run_steps(&self, part: &str, start: usize, mut sink: Sink<'_>) -> Result<(), EncodeError> {
         self.parts.model.run(|model| {
-            self.policy.first.for_each_part(text, |part| match part {
-                Part::Token { index, range } => self.push_added(index, range, &mut sink),
-                Part::Text(range) => self.run_segment(model, text, range, &mut sink),
+            self.policy.first.for_each_part(part, |found| match found {
+                Part::Token { index, range } => {
+                    let range = start + range.start..start + range.end;
+                    self.push_added(index, range, &mut sink)
+                }
+                Part::Text(range) => {
+                    let segment = Segment {
+                        text: part.get(range.clone()).unwrap_or_default(),
+                        start: start + range.start,
+                        goes_on: start > 0 && range.start == 0,
+                    };
+                    self.run_segment(model, segment, &mut sink)
+                }
             })
         })
     }
 
-    /// What stands between two added tokens that are found in the text as it is.
-    fn run_segment(
+    /// What stands between two added tokens that are found in the text as it is, or a part of it.
+    pub(crate) fn run_segment(
         &self,
         model: &mut Running<'_>,
-        text: &str,
-        range: Range<usize>,
+        segment: Segment<'_>,
         sink: &mut Sink<'_>,
     ) -> Result<(), EncodeError> {
         let parts = &*self.parts;
-        let start = range.start;
-        let segment = text.get(range).unwrap_or_default();
+        let Segment {
+            text,
+            start,
+            goes_on,
+        } = segment;
         let tracked = sink.ranges.is_some() || parts.needs_places;
-        let normalized = Normalized::new(segment, start, tracked);
-        let normalized = Normalizer::apply_all(&parts.normalizers, normalized)
-            .map_err(|error| EncodeError::from(error).placed(start))?;
+        let normalized = Normalized::new(text, start, tracked);
+        let normalized = match goes_on {
+            false => Normalizer::apply_all(&parts.normalizers, normalized),
+            true => Normalizer::apply_all_behind(&parts.normalizers, normalized),
+        };
+        let normalized = normalized.map_err(|error| EncodeError::from(error).placed(start))?;
         let second: &Finder = &self.policy.second;
         second.for_each_part(normalized.text(), |part| match part {
             Part::Token { index, range } => {
@@ -130,7 +172,8 @@ impl Pipeline {
                 model.encode_text(&normalized, range, sink)
             }
             Part::Text(range) => {
-                let pieces = Pieces::new(&normalized, range)
+                let goes_on = goes_on && range.start == 0;
+                let pieces = Pieces::new(&normalized, range, goes_on)
                     .cut_all(&parts.by_hand)
                     .map_err(|error| EncodeError::from(error).placed(start))?;
                 let alphabet = parts.alphabet;
@@ -139,7 +182,7 @@ impl Pipeline {
         })
     }
 
-    fn push_added(
+    pub(crate) fn push_added(
         &self,
         index: usize,
         range: Range<usize>,

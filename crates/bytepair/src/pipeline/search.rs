@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use bpe_lexers::{Engine, LexError, Lexer, Pattern};
+use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind};
 use serde_json::Value;
 
 use crate::error::LoadError;
@@ -17,6 +19,9 @@ pub(crate) struct Search {
     /// The pattern, or one that matches the string.
     pattern: Pattern,
     lexer: Box<dyn Lexer>,
+    /// The characters of which matches consist; `None` where a match may hang on others. Made when it is asked
+    /// for.
+    characters: Arc<OnceLock<Option<ClassUnicode>>>,
 }
 
 impl Search {
@@ -75,6 +80,7 @@ impl Search {
             text,
             pattern,
             lexer,
+            characters: Arc::default(),
         })
     }
 
@@ -85,6 +91,30 @@ impl Search {
 
     pub(crate) fn pattern(&self) -> &Pattern {
         &self.pattern
+    }
+
+    /// Whether it is known of which characters matches consist, and that they hang on no other.
+    pub(crate) fn is_known(&self) -> bool {
+        self.characters().is_some()
+    }
+
+    /// Whether a match may contain `character`, as far as is known.
+    pub(crate) fn may_match(&self, character: char) -> bool {
+        self.characters().is_none_or(|characters| {
+            let ranges = characters.ranges();
+            let after = ranges.partition_point(|range| range.start() <= character);
+            let range = after.checked_sub(1).and_then(|index| ranges.get(index));
+            range.is_some_and(|range| character <= range.end())
+        })
+    }
+
+    fn characters(&self) -> Option<&ClassUnicode> {
+        let characters = self.characters.get_or_init(|| {
+            let hir = regex_syntax::parse(self.pattern.as_str()).ok()?;
+            let mut characters = ClassUnicode::empty();
+            add_characters(&hir, &mut characters).then_some(characters)
+        });
+        characters.as_ref()
     }
 
     /// A prototype of what runs the pattern.
@@ -145,6 +175,32 @@ fn oniguruma(node: &Node<'_>) -> Result<Pattern, LoadError> {
         }
     }
     Ok(pattern)
+}
+
+/// Adds all characters that a match can contain. False where it may hang on others: it looks at what stands
+/// before or behind it.
+fn add_characters(hir: &Hir, characters: &mut ClassUnicode) -> bool {
+    match hir.kind() {
+        HirKind::Empty => true,
+        HirKind::Literal(literal) => match std::str::from_utf8(&literal.0) {
+            Ok(text) => {
+                let ranges = text.chars().map(|c| ClassUnicodeRange::new(c, c));
+                ranges.for_each(|range| characters.push(range));
+                true
+            }
+            Err(_) => false,
+        },
+        HirKind::Class(Class::Unicode(class)) => {
+            characters.union(class);
+            true
+        }
+        HirKind::Class(Class::Bytes(_)) | HirKind::Look(_) => false,
+        HirKind::Repetition(repetition) => add_characters(&repetition.sub, characters),
+        HirKind::Capture(capture) => add_characters(&capture.sub, characters),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().all(|part| add_characters(part, characters))
+        }
+    }
 }
 
 /// Whether a match of `regex` can be empty, as far as can be seen: what it looks ahead or behind at is no

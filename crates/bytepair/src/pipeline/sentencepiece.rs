@@ -13,7 +13,7 @@ use crate::pipeline::normalized::Normalized;
 use crate::pipeline::normalizers::Normalizer;
 use crate::pipeline::output::Output;
 use crate::pipeline::plan::Plan;
-use crate::pipeline::{Matching, Parts, Pipeline, inner};
+use crate::pipeline::{Later, Matching, Parts, Pipeline, inner};
 use crate::sentencepiece::{SentencePieceModel, SentencePieceNormalizer};
 use crate::specials::Specials;
 
@@ -61,7 +61,7 @@ impl Pipeline {
             blank: None,
             between_tokens: true,
         };
-        let (model, direct) = inner(&model.dictionary, &plan, &added)?;
+        let (model, direct, between) = inner(&model.dictionary, &plan, &added)?;
         let parts = Parts {
             added,
             needs_places: false,
@@ -71,7 +71,9 @@ impl Pipeline {
             output,
             model,
             direct,
+            between,
             source,
+            later: Later::default(),
         };
         Ok(Self {
             policy: Arc::new(Matching::new(Specials::default(), &parts)?),

@@ -16,17 +16,38 @@ pub(crate) struct Pieces<'a, 't> {
     pub(crate) text: Cow<'a, Normalized<'t>>,
     /// In order, none empty.
     pub(crate) ranges: Vec<Range<usize>>,
+    /// Whether the first piece goes on with what stood before a cut: nothing is set before it.
+    goes_on: bool,
+}
+
+/// Kinds of characters, as the pre-tokenizer `Whitespace` tells them apart.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub(crate) enum WordKind {
+    Word,
+    Blank,
+    Other,
+}
+
+impl WordKind {
+    pub(crate) fn of(character: char) -> Self {
+        match word_characters().contains(character) {
+            true => Self::Word,
+            false if character.is_whitespace() => Self::Blank,
+            false => Self::Other,
+        }
+    }
 }
 
 impl<'a, 't> Pieces<'a, 't> {
-    /// One piece, the bytes `range` of `text`.
-    pub(crate) fn new(text: &'a Normalized<'t>, range: Range<usize>) -> Self {
+    /// One piece, the bytes `range` of `text`, which goes on with what stood before a cut or does not.
+    pub(crate) fn new(text: &'a Normalized<'t>, range: Range<usize>, goes_on: bool) -> Self {
         Self {
             text: Cow::Borrowed(text),
             ranges: match range.is_empty() {
                 true => Vec::new(),
                 false => vec![range],
             },
+            goes_on,
         }
     }
 
@@ -142,39 +163,27 @@ impl<'a, 't> Pieces<'a, 't> {
 
     /// Runs of characters of words, and of characters that are neither that nor blanks.
     fn words(self) -> Self {
-        #[derive(PartialEq, Clone, Copy)]
-        enum Kind {
-            Word,
-            Blank,
-            Other,
-        }
-        let words = word_characters();
-        let kind = |character: char| match words.contains(character) {
-            true => Kind::Word,
-            false if character.is_whitespace() => Kind::Blank,
-            false => Kind::Other,
-        };
         let mut cut = Vec::new();
         for range in &self.ranges {
             let piece = self.text.text().get(range.clone()).unwrap_or_default();
-            let mut last = Kind::Blank;
+            let mut last = WordKind::Blank;
             let mut start = 0;
             for (index, character) in piece.char_indices() {
-                let next = kind(character);
+                let next = WordKind::of(character);
                 if next != last {
-                    if last != Kind::Blank {
+                    if last != WordKind::Blank {
                         cut.push(range.start + start..range.start + index);
                     }
                     (last, start) = (next, index);
                 }
             }
-            if last != Kind::Blank {
+            if last != WordKind::Blank {
                 cut.push(range.start + start..range.end);
             }
         }
         Self {
-            text: self.text,
             ranges: cut,
+            ..self
         }
     }
 
@@ -233,9 +242,10 @@ impl<'a, 't> Pieces<'a, 't> {
         let starts: Vec<bool> = self
             .ranges
             .iter()
-            .map(|range| {
+            .enumerate()
+            .map(|(index, range)| {
                 let piece = self.text.text().get(range.clone()).unwrap_or_default();
-                test(piece, self.text.original(range).start)
+                !(self.goes_on && index == 0) && test(piece, self.text.original(range).start)
             })
             .collect();
         if !starts.contains(&true) {
@@ -279,7 +289,11 @@ impl<'a, 't> Pieces<'a, 't> {
             ranges.push(start..rewriter.len());
         }
         let text = Cow::Owned(rewriter.finish());
-        Self { text, ranges }
+        Self {
+            text,
+            ranges,
+            ..self
+        }
     }
 }
 

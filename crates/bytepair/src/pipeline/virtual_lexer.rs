@@ -55,6 +55,13 @@ impl VirtualLexer {
     }
 }
 
+impl VirtualLexer {
+    /// Whether it cuts between these characters, wherever they stand side by side.
+    pub(crate) fn is_boundary(&self, before: char, after: char) -> bool {
+        !self.pairs.in_a_token(before, after)
+    }
+}
+
 impl CharacterPairs {
     fn new(texts: &[&str]) -> Self {
         let pairs = || {

@@ -95,6 +95,27 @@ impl SentencePieceNormalizer {
         !self.charsmap.is_empty()
     }
 
+    /// Whether each character becomes what it becomes alone, but for the blank before the text.
+    pub(crate) fn is_local(&self) -> bool {
+        self.charsmap.is_empty() && !self.remove_extra_whitespaces
+    }
+
+    /// What a character becomes then.
+    pub(crate) fn written(&self, character: char) -> char {
+        match character {
+            ' ' if self.escape_whitespaces => BLANK,
+            other => other,
+        }
+    }
+
+    /// The same without a blank before the text.
+    pub(crate) fn without_prefix(&self) -> Self {
+        Self {
+            add_dummy_prefix: false,
+            ..self.clone()
+        }
+    }
+
     /// Whether all that is done is a blank before the text, and another character for blanks.
     fn writes_blanks_only(&self) -> bool {
         self.charsmap.is_empty() && !self.remove_extra_whitespaces && self.escape_whitespaces
