@@ -31,17 +31,18 @@ use std::ops::Range;
 
 use bpe_core::{Atoms, BytePairs};
 use bpe_lexers::{Cuts, SpecialMatcher};
-use bytepair::Tokenizer;
+use bytepair::{PipelineCuts, Tokenizer};
 
-/// Finds cuts that are safe for one or more tokenizers at once.
+/// Finds cuts that are safe for one or more tokenizers at once, or for a file of steps.
 #[derive(Debug)]
-pub(crate) struct Cutter {
-    rules: Vec<Rule>,
+pub(crate) enum Cutter {
+    Tokenizers(Vec<Rule>),
+    Steps(Box<PipelineCuts>),
 }
 
 /// What one tokenizer asks of a cut.
 #[derive(Debug)]
-struct Rule {
+pub(crate) struct Rule {
     cuts: Cuts,
     /// The texts that this tokenizer matches before the pattern.
     matched: SpecialMatcher,
@@ -55,27 +56,28 @@ impl Cutter {
     /// Why the text of one of them cannot be cut.
     pub(crate) fn new(tokenizers: &[&Tokenizer]) -> Result<Self, String> {
         let rules = tokenizers.iter().map(|tokenizer| Rule::new(tokenizer));
-        Ok(Self {
-            rules: rules.collect::<Result<_, _>>()?,
-        })
+        Ok(Self::Tokenizers(rules.collect::<Result<_, _>>()?))
     }
 
     /// Cuts where `cuts` say, whatever the text is.
     pub(crate) fn at(cuts: Cuts) -> Self {
         let matched = SpecialMatcher::none();
-        Self {
-            rules: vec![Rule { cuts, matched }],
-        }
+        Self::Tokenizers(vec![Rule { cuts, matched }])
     }
 
     /// The last place at which `text` can be cut, whatever follows it. No cut was inside a special
     /// token before `text`. Linear.
     pub(crate) fn last_cut(&self, text: &[u8]) -> Option<usize> {
-        let found: Vec<_> = self.rules.iter().map(|rule| rule.find_all(text)).collect();
+        let rules = match self {
+            Self::Tokenizers(rules) => rules,
+            // What is not UTF-8 is told later, with its place.
+            Self::Steps(cuts) => return cuts.last_cut(text.utf8_chunks().next()?.valid()),
+        };
+        let found: Vec<_> = rules.iter().map(|rule| rule.find_all(text)).collect();
         let mut place = text.len();
         loop {
             let mut cut = place;
-            for (rule, found) in self.rules.iter().zip(&found) {
+            for (rule, found) in rules.iter().zip(&found) {
                 cut = rule.last_cut(text, found, cut)?;
             }
             // Each rule has moved the cut to the left or agreed.

@@ -10,8 +10,9 @@ use crate::output::{json_string, write_line};
 use crate::pipeline::Session;
 
 pub(crate) fn run(args: &CountArgs, session: &mut Session<'_>) -> Result<(), CliError> {
-    let encoder = Encoder::load(&args.tokenizer, &args.specials, args.add_special)?;
-    let cutter = encoder.cutter();
+    let threads = args.threads.number();
+    let encoder = Encoder::load(&args.tokenizer, &args.specials, args.add_special, threads)?;
+    let cutter = encoder.cutter(false);
     let inputs = Input::all(&args.files.files);
     let mut total = Some(Count::default());
     let mut skipped = Skipped::new(&args.lines);
@@ -19,7 +20,6 @@ pub(crate) fn run(args: &CountArgs, session: &mut Session<'_>) -> Result<(), Cli
         let name = input.name();
         let count = match (&args.lines.jsonl, args.limit) {
             (Some(field), _) => {
-                let threads = args.threads.number();
                 let counted = count_lines(&encoder, input, field, threads, &mut skipped, session);
                 Some(counted?)
             }

@@ -16,7 +16,7 @@ const WORD_BYTES: usize = 40;
 
 pub(crate) fn run(args: &DecodeArgs, session: &mut Session<'_>) -> Result<(), CliError> {
     // How special tokens in text are treated makes no difference to ids.
-    let encoder = Encoder::load(&args.tokenizer, &SpecialArgs::default(), false)?;
+    let encoder = Encoder::load(&args.tokenizer, &SpecialArgs::default(), false, 1)?;
     for input in Input::all(&args.files) {
         let reader = input.open(session.stdin)?.reader;
         let mut decoder = Decoder::new(&encoder, input.name(), args.lossy);
@@ -53,7 +53,7 @@ impl<'a> Decoder<'a> {
             text: match encoder {
                 Encoder::Tokenizer(tokenizer) if lossy => Text::Lossy(tokenizer.decode_stream()),
                 Encoder::Tokenizer(tokenizer) => Text::Bytes(tokenizer),
-                Encoder::Pipeline { pipeline, .. } => Text::Steps(pipeline.decode_stream()),
+                Encoder::Pipeline(steps) => Text::Steps(steps.pipeline.decode_stream()),
             },
             name,
             word: Vec::new(),

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 
-use bytepair::{StreamError, TokenId};
+use bytepair::{PipelineStream, StreamError, TokenId, TokenStream};
 use tempfile::SpooledTempFile;
 
 use crate::args::EncodeArgs;
@@ -23,8 +23,9 @@ const SPOOLED_BYTES: usize = 8 << 20;
 const STREAM_BYTES: usize = 64 << 10;
 
 pub(crate) fn run(args: &EncodeArgs, session: &mut Session<'_>) -> Result<(), CliError> {
-    let encoder = Encoder::load(&args.tokenizer, &args.specials, args.add_special)?;
-    let cutter = encoder.cutter();
+    let threads = args.threads.number();
+    let encoder = Encoder::load(&args.tokenizer, &args.specials, args.add_special, threads)?;
+    let cutter = encoder.cutter(args.offsets);
     let inputs = Input::all(&args.files.files);
     let has_headers = inputs.len() > 1;
     let mut out = match &args.out {
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &EncodeArgs, session: &mut Session<'_>) -> Result<(), Cl
             encoder: &encoder,
             cutter: &cutter,
             input,
-            threads: args.threads.number(),
+            threads,
         };
         if args.stream {
             job.stream(session)?;
@@ -66,6 +67,35 @@ pub(crate) fn run(args: &EncodeArgs, session: &mut Session<'_>) -> Result<(), Cl
         (session.warn)(&message);
     }
     Ok(())
+}
+
+/// Text in, ids out.
+enum Stream {
+    Tokens(Box<TokenStream>),
+    Steps(PipelineStream),
+}
+
+impl Stream {
+    fn new(encoder: &Encoder) -> Result<Self, StreamError> {
+        Ok(match encoder {
+            Encoder::Tokenizer(tokenizer) => Self::Tokens(Box::new(tokenizer.stream()?)),
+            Encoder::Pipeline(steps) => Self::Steps(steps.pipeline.stream()?),
+        })
+    }
+
+    fn push(&mut self, bytes: &[u8], ids: &mut Vec<TokenId>) -> Result<(), StreamError> {
+        match self {
+            Self::Tokens(stream) => stream.push(bytes, ids),
+            Self::Steps(stream) => stream.push(bytes, ids),
+        }
+    }
+
+    fn finish(&mut self, ids: &mut Vec<TokenId>) -> Result<(), StreamError> {
+        match self {
+            Self::Tokens(stream) => stream.finish(ids),
+            Self::Steps(stream) => stream.finish(ids),
+        }
+    }
 }
 
 /// One input to encode.
@@ -154,11 +184,7 @@ impl Job<'_> {
             None if error.is_unsupported() => CliError::Vocabulary(error.to_string()),
             None => CliError::Input(format!("{name}: {error}")),
         };
-        let tokenizer = self.encoder.tokenizer().ok_or_else(|| {
-            let message = "--stream: the steps of the file see the whole text".to_owned();
-            CliError::Vocabulary(message)
-        })?;
-        let mut stream = tokenizer.stream().map_err(failed)?;
+        let mut stream = Stream::new(self.encoder).map_err(failed)?;
         let mut reader = self.input.open(session.stdin)?.reader;
         let mut buffer = vec![0; STREAM_BYTES];
         let mut separated = Separated::default();

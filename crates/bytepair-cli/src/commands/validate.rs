@@ -2,12 +2,12 @@
 
 use std::io::Read;
 
-use bytepair::{TokenId, TokenValidator};
+use bytepair::{Mismatch, PipelineValidator, StreamError, TokenId, TokenValidator};
 
 use crate::args::ValidateArgs;
+use crate::encoder::Encoder;
 use crate::error::CliError;
 use crate::input::Input;
-use crate::load::Named;
 use crate::output::{escaped, write_line};
 use crate::pipeline::Session;
 
@@ -18,8 +18,8 @@ const WORD_BYTES: usize = 40;
 const BLOCK_BYTES: usize = 1 << 16;
 
 pub(crate) fn run(args: &ValidateArgs, session: &mut Session<'_>) -> Result<(), CliError> {
-    let Named { tokenizer, .. } = Named::load(&args.tokenizer, &args.specials)?;
-    let validator = tokenizer.validator();
+    let encoder = Encoder::load(&args.tokenizer, &args.specials, false, 1)?;
+    let validator = Validator::new(&encoder);
     let mut validator = validator.map_err(|error| CliError::Vocabulary(error.to_string()))?;
     let inputs = Input::all(&args.files.files);
     let many = inputs.len() > 1;
@@ -45,6 +45,36 @@ pub(crate) fn run(args: &ValidateArgs, session: &mut Session<'_>) -> Result<(), 
     }
 }
 
+/// Compares ids with what their text is encoded to.
+enum Validator {
+    Tokens(Box<TokenValidator>),
+    Steps(Box<PipelineValidator>),
+}
+
+impl Validator {
+    fn new(encoder: &Encoder) -> Result<Self, StreamError> {
+        Ok(match encoder {
+            Encoder::Tokenizer(tokenizer) => Self::Tokens(Box::new(tokenizer.validator()?)),
+            Encoder::Pipeline(steps) => Self::Steps(Box::new(steps.pipeline.validator()?)),
+        })
+    }
+
+    /// Whether a mismatch is certain.
+    fn push(&mut self, ids: &[TokenId]) -> Result<bool, StreamError> {
+        Ok(match self {
+            Self::Tokens(validator) => validator.push(ids)?.is_some(),
+            Self::Steps(validator) => validator.push(ids)?.is_some(),
+        })
+    }
+
+    fn finish(&mut self) -> Result<Option<Mismatch>, StreamError> {
+        match self {
+            Self::Tokens(validator) => validator.finish(),
+            Self::Steps(validator) => validator.finish(),
+        }
+    }
+}
+
 fn named(many: bool, name: &str, what: &dyn std::fmt::Display) -> String {
     match many {
         true => format!("{name}: {what}"),
@@ -53,11 +83,11 @@ fn named(many: bool, name: &str, what: &dyn std::fmt::Display) -> String {
 }
 
 fn validate(
-    validator: &mut TokenValidator,
+    validator: &mut Validator,
     mut reader: impl Read,
     mut words: IdReader,
     block_bytes: usize,
-) -> Result<Option<bytepair::Mismatch>, CliError> {
+) -> Result<Option<Mismatch>, CliError> {
     let mut block = vec![0; block_bytes.max(1)];
     let mut ids = Vec::new();
     loop {
@@ -68,9 +98,8 @@ fn validate(
             0 => words.finish(&mut ids)?,
             _ => words.push(&block[..length], &mut ids)?,
         }
-        let stream =
-            |error: bytepair::StreamError| CliError::Input(format!("{}: {error}", words.name));
-        if validator.push(&ids).map_err(stream)?.is_some() || length == 0 {
+        let stream = |error: StreamError| CliError::Input(format!("{}: {error}", words.name));
+        if validator.push(&ids).map_err(stream)? || length == 0 {
             return validator.finish().map_err(stream);
         }
     }
