@@ -24,6 +24,7 @@ mod memory;
 mod models;
 pub(crate) mod parallel;
 mod peers;
+mod pipelines;
 mod properize;
 mod specials;
 mod streaming;
@@ -68,7 +69,7 @@ pub(crate) struct Arguments {
 type Check = fn(&mut Claims);
 
 /// The files of claims, in the order in which they are checked.
-const GROUPS: [(&str, Check); 29] = [
+const GROUPS: [(&str, Check); 30] = [
     ("core", core::check),
     ("last_token", last_token::check),
     ("properize", properize::check),
@@ -80,6 +81,7 @@ const GROUPS: [(&str, Check); 29] = [
     ("fast_path", fast_path::check),
     ("cuts", cuts::check),
     ("parallel", parallel::check),
+    ("pipelines", pipelines::check),
     ("analysis", analysis::check),
     ("dfa", dfa::check),
     ("decoding", decoding::check),
