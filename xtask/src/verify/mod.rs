@@ -24,7 +24,7 @@ mod memory;
 mod models;
 pub(crate) mod parallel;
 mod peers;
-mod pipelines;
+pub(crate) mod pipelines;
 mod properize;
 mod specials;
 mod streaming;

@@ -130,7 +130,7 @@ fn stream(
 }
 
 /// The pipelines of other people's files.
-fn load(model: &str, data: &Path) -> Result<Pipeline, String> {
+pub(crate) fn load(model: &str, data: &Path) -> Result<Pipeline, String> {
     let file = models::file(model, data)?;
     let pipeline = Pipeline::from_tokenizer_json(&file, &ReadLimits::default());
     let pipeline = pipeline.map_err(|error| format!("{model}: {error}"))?;
