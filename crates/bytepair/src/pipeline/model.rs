@@ -226,7 +226,13 @@ fn encode_spelled(
             let mut start = range.start;
             for end in &ends {
                 let end = range.start + end;
-                ranges.push(text.original(&(start..end)));
+                let mut original = text.original(&(start..end));
+                if start == end && start > range.start {
+                    // A token of nothing stands behind the one before, whatever comes behind the piece.
+                    let before = text.original(&(start - 1..start)).end;
+                    original = before..before;
+                }
+                ranges.push(original);
                 start = end;
             }
         }
