@@ -227,6 +227,31 @@ mod tests {
     }
 
     #[test]
+    fn each_number_is_taken_once_by_at_most_as_many_threads() {
+        let caller = std::thread::current().id();
+        for threads in [1, 2, 7] {
+            let workers = Workers::new(threads);
+            for count in [0, 1, 2, 1000] {
+                let taken: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
+                let by = Mutex::new(HashSet::new());
+                workers.run(|team| {
+                    team.for_each_number(count, |number| {
+                        taken[number].fetch_add(1, Ordering::Relaxed);
+                        by.lock()
+                            .expect("no panic")
+                            .insert(std::thread::current().id());
+                        std::thread::yield_now();
+                    });
+                });
+                assert!(taken.iter().all(|times| times.load(Ordering::Relaxed) == 1));
+                let by = by.into_inner().expect("no panic");
+                assert!(by.len() <= threads);
+                assert!(threads > 1 || count == 0 || by.contains(&caller));
+            }
+        }
+    }
+
+    #[test]
     fn work_inside_a_pool_of_the_caller_stays_in_it() {
         let pool = ThreadPoolBuilder::new()
             .num_threads(1)
