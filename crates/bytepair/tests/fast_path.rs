@@ -157,3 +157,16 @@ proptest! {
         PATHS.with(|(plain, fast)| check(plain, fast, &parts.concat()));
     }
 }
+
+#[test]
+fn a_tokenizer_is_made_and_used_on_a_thread_with_a_small_stack() {
+    let tokenizer = Tokenizer::r50k_base().to_builder();
+    let thread = std::thread::Builder::new().stack_size(192 << 10);
+    let ids = thread.spawn(move || {
+        let tokenizer = tokenizer.build().expect("a tokenizer");
+        tokenizer.encode("Hello world").expect("tokens")
+    });
+    // What GPT-2's own encoder gives.
+    let ids = ids.expect("a thread").join().expect("no panic");
+    assert_eq!(ids, [15496, 995]);
+}

@@ -358,7 +358,7 @@ impl Sides {
             .flat_map(|second| continuation().map(move |third| [second, third]))
             .map(|two| left(&two) | left(&two[1..]))
             .collect();
-        let mut entries = Box::new([NO_TOKEN; 1 << 16]);
+        let mut entries = no_tokens();
         let mut put = |character: usize, left, right| {
             entries[character % (1 << 16)] = classes.number(left, right) << TOKEN_BITS | NO_TOKEN;
         };
@@ -452,4 +452,13 @@ fn first_character(token: &[u8]) -> &[u8] {
         .position(|&byte| !is_continuation(byte));
     let end = behind.map_or(token.len(), |behind| behind + 1);
     token.get(..end).unwrap_or(token)
+}
+
+/// An entry for each character, made on the heap: a thread may have a stack of as many bytes.
+fn no_tokens() -> Box<[u32; 1 << 16]> {
+    let entries = vec![NO_TOKEN; 1 << 16].into_boxed_slice();
+    entries.try_into().unwrap_or_else(|_| {
+        // Never: the length is that.
+        Box::new([NO_TOKEN; 1 << 16])
+    })
 }
