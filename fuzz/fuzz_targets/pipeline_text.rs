@@ -1,5 +1,5 @@
 //! Arbitrary text through steps that the first bytes choose: nothing panics, ids with offsets are ids
-//! without, and each offset is a stretch of whole characters.
+//! without, each offset is a stretch of whole characters, and parts and streams have the tokens of the whole.
 
 #![no_main]
 
@@ -44,10 +44,29 @@ fuzz_target!(|input: (u8, &str)| {
     let (number, text) = input;
     let pipelines = pipelines();
     let pipeline = &pipelines[usize::from(number) % pipelines.len()];
+    let parallel = pipeline
+        .parallel()
+        .threads(1)
+        .part_bytes(1 + usize::from(number % 7));
     let Ok(encoding) = pipeline.encode_with_offsets(text) else {
         assert!(pipeline.encode(text).is_err());
+        assert!(parallel.encode(text).is_err());
         return;
     };
+    assert_eq!(
+        parallel.encode_with_offsets(text).as_ref().ok(),
+        Some(&encoding)
+    );
+    if let Ok(mut stream) = pipeline.stream() {
+        let mut ids = Vec::new();
+        for piece in text.as_bytes().chunks(1 + usize::from(number % 5)) {
+            stream
+                .push(piece, &mut ids)
+                .expect("within the limit, and encoded above");
+        }
+        stream.finish(&mut ids).expect("encoded above");
+        assert_eq!(ids, encoding.ids);
+    }
     assert_eq!(pipeline.encode(text).as_ref().ok(), Some(&encoding.ids));
     assert_eq!(encoding.ids.len(), encoding.byte_ranges.len());
     for range in encoding.byte_ranges {

@@ -264,6 +264,38 @@ fn parts_batches_and_streams_of_any_pipeline_are_those_of_one_thread() {
     );
 }
 
+/// The pipelines with every step whose results `tokenizers` has given (pipeline_cases.py), over their texts.
+#[test]
+fn cuts_of_the_cases_of_tokenizers_lose_nothing() {
+    let cases: Value = serde_json::from_str(include_str!("pipeline_cases.json")).expect("JSON");
+    let texts = cases["texts"].as_array().expect("a list");
+    let texts: Vec<&str> = texts.iter().filter_map(Value::as_str).collect();
+    let joined = texts.concat();
+    let mut random = Random(3);
+    let mut places = 0;
+    for case in cases["cases"].as_array().expect("a list") {
+        let mut model = cases["models"][case["model"].as_str().expect("a name")].clone();
+        for token in case["added_tokens"].as_array().expect("a list") {
+            model["vocab"][token["content"].as_str().expect("text")] = token["id"].clone();
+        }
+        let file = json!({
+            "added_tokens": case["added_tokens"], "normalizer": case["normalizer"],
+            "pre_tokenizer": case["pre_tokenizer"], "model": model,
+        });
+        let pipeline = of(&file).expect("a pipeline");
+        let pipeline = pipeline
+            .with_specials(Specials::AllowAll)
+            .expect("specials");
+        check_calls(&pipeline, &joined, &mut random, &file);
+        if let Ok(cuts) = pipeline.cuts() {
+            for text in &texts {
+                places += check_cuts(&cuts, &pipeline, text, &file);
+            }
+        }
+    }
+    assert!(places > 2_000, "{places} places");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
