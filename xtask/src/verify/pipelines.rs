@@ -33,7 +33,7 @@ fn outcome(encoded: Result<Encoding, EncodeError>) -> Result<Encoding, usize> {
 }
 
 fn random_pipelines(settings: &Settings) -> Outcome {
-    let seeds = settings.choose(24, 400);
+    let seeds = settings.choose(24, 100);
     let per_seed = settings.choose(250, 1000);
     let cuts = std::sync::atomic::AtomicU64::new(0);
     let cases = parallel(seeds, |seed| {
