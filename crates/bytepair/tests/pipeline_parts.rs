@@ -395,6 +395,8 @@ fn what_forbids_cuts_is_said_and_such_a_pipeline_is_done_by_one_thread() {
             error.is_unsupported() && error.to_string().contains(why),
             "{error}"
         );
+        let said = pipeline.inspect().engine;
+        assert!(said.iter().any(|line| line.contains(why)), "{said:?}");
         let text = "a ab  [M]  e aa\n".repeat(500);
         let parallel = pipeline.parallel().threads(2).part_bytes(10);
         assert!(

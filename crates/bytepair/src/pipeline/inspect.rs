@@ -65,6 +65,12 @@ impl Pipeline {
                 "WordPiece by two tries with failure links: each byte of a word is read once".to_owned(),
             ),
         }
+        inspection.engine.push(match self.cuts() {
+            Ok(_) => {
+                "long texts and streams are cut where each step is known to be local".to_owned()
+            }
+            Err(why) => format!("long texts are done by one thread, and there is no stream: {why}"),
+        });
         self.inspect_round_trips(&mut inspection);
         inspection
     }
