@@ -62,6 +62,7 @@ mod pool;
 mod sentencepiece;
 mod specials;
 mod stream;
+mod stream_error;
 #[cfg(feature = "tokenizer-json")]
 mod tekken;
 #[cfg(feature = "dfa")]
@@ -103,7 +104,8 @@ pub use pipeline::{
     PipelineDecodeStream, PipelineParallel, PipelineStream, Side, Truncation, TruncationStrategy,
 };
 pub use specials::Specials;
-pub use stream::{StreamError, TokenStream};
+pub use stream::TokenStream;
+pub use stream_error::StreamError;
 #[cfg(feature = "dfa")]
 pub use token_dfa::TokenDfaError;
 pub use tokenizer::Tokenizer;

@@ -12,7 +12,8 @@ use crate::error::LoadError;
 use crate::parallel::ParallelParts;
 use crate::pool::Pool;
 use crate::specials::{Policy, SpecialKind, SpecialTable, Specials};
-use crate::stream::{StreamError, StreamParts};
+use crate::stream::StreamParts;
+use crate::stream_error::StreamError;
 
 /// Text in, tokens out, and back.
 ///

@@ -9,7 +9,8 @@ use bpe_dfa::{Mismatch, PairRelation, Reason, Repair};
 
 use crate::error::EncodeError;
 use crate::piece_check::PieceCheck;
-use crate::stream::{StreamError, TokenStream};
+use crate::stream::TokenStream;
+use crate::stream_error::StreamError;
 use crate::tokenizer::Tokenizer;
 
 /// Ids that are given to the stream together, and among which a cut is looked for that ends it.

@@ -12,7 +12,7 @@ use crate::pipeline::added::Part;
 use crate::pipeline::cuts::Seams;
 use crate::pipeline::model::Sink;
 use crate::pipeline::run::Segment;
-use crate::stream::StreamError;
+use crate::stream_error::StreamError;
 
 /// How far from the wished place a cut is looked for. In ordinary text it is found after some bytes.
 const REACH: usize = 1024;

@@ -5,7 +5,7 @@ use std::fmt;
 use bpe_core::TokenId;
 
 use crate::pipeline::{Pipeline, PipelineCuts};
-use crate::stream::StreamError;
+use crate::stream_error::StreamError;
 
 /// Bytes that a stream may hold back.
 const LIMIT: usize = 1 << 18;

@@ -7,7 +7,7 @@ use bpe_core::TokenId;
 use bpe_dfa::{Mismatch, Reason};
 
 use crate::pipeline::{Pipeline, PipelineDecodeStream, PipelineStream};
-use crate::stream::StreamError;
+use crate::stream_error::StreamError;
 
 impl Pipeline {
     /// A validator for tokens that come in pieces: do they equal the tokens of the text that they decode to, and if
