@@ -11,8 +11,10 @@
 //!
 //! The first token of an entry has the number of tokens in its highest bits.
 
+use std::ops::Range;
+
 use super::hash::Secret;
-use super::prefetch::prefetch;
+use super::hints::{prefer_large_pages, prefetch};
 
 /// Tokens of an entry; the number of them in the highest bits of the first.
 pub(super) type Tokens = [u32; 4];
@@ -41,11 +43,10 @@ type ShortLine = [[u32; 4]; 4];
 type LongLine = [[u32; 4]; 4];
 
 pub(super) struct Cache {
-    /// One line more than there are, so that the first can start at a line of memory.
-    short: Vec<[u32; 4]>,
-    short_from: usize,
-    long: Vec<[u32; 4]>,
-    long_from: usize,
+    /// The lines in quarters: those for short pieces, then those for long ones. One line more than there
+    /// are, so that the first can start at a line of memory.
+    quarters: Vec<[u32; 4]>,
+    short: Range<usize>,
     long_lines: u64,
 }
 
@@ -55,13 +56,17 @@ impl Cache {
     pub(super) fn new(bytes: usize) -> Self {
         // Three quarters for short pieces.
         let long_lines = (bytes / 4 / LINE).max(2);
-        let (short, short_from) = lines((bytes / LINE).saturating_sub(long_lines).max(2));
-        let (long, long_from) = lines(long_lines);
+        let short_lines = (bytes / LINE).saturating_sub(long_lines).max(2);
+        let quarters = vec![[0; 4]; 4 * (short_lines + long_lines + 1)];
+        prefer_large_pages(&quarters);
+        // An allocator that does not align to 16 bytes costs time, not more.
+        let from = match quarters.as_ptr().align_offset(LINE) {
+            from @ 0..4 => from,
+            _ => 0,
+        };
         Self {
-            short,
-            short_from,
-            long,
-            long_from,
+            quarters,
+            short: from..from + 4 * short_lines,
             long_lines: long_lines as u64,
         }
     }
@@ -69,21 +74,21 @@ impl Cache {
     /// The lines for short pieces, and what finds the line of a key.
     #[inline(always)]
     pub(super) fn short_lines(&mut self) -> ShortLines<'_> {
-        let (lines, _) = self.short[self.short_from..].as_chunks_mut();
+        let (lines, _) = self.quarters[self.short.clone()].as_chunks_mut();
         ShortLines { lines }
     }
 
     /// Asks for the line of a long key with this hash.
     #[inline(always)]
     pub(super) fn prefetch_long(&self, hash: u64) {
-        prefetch(&self.long, self.long_line(hash));
+        prefetch(&self.quarters, self.long_line(hash));
     }
 
     /// The tokens of the long piece with this key, if they are there.
     #[inline(always)]
     pub(super) fn long_tokens(&self, hash: u64, key: LongKey) -> Option<&[[u32; 4]; 2]> {
         let line = self.long_line(hash);
-        let line: &LongLine = self.long.get(line..line + 4)?.first_chunk()?;
+        let line: &LongLine = self.quarters.get(line..line + 4)?.first_chunk()?;
         let [low, high, tokens @ ..] = line;
         (same(*low, key.low) && same(*high, key.high)).then_some(tokens)
     }
@@ -93,7 +98,7 @@ impl Cache {
     pub(super) fn keep_long(&mut self, hash: u64, key: LongKey, tokens: &[u32]) {
         let line = self.long_line(hash);
         let line: Option<&mut LongLine> = self
-            .long
+            .quarters
             .get_mut(line..line + 4)
             .and_then(<[_]>::first_chunk_mut);
         if let (Some(line), Some(&first)) = (line, tokens.first()) {
@@ -109,7 +114,7 @@ impl Cache {
 
     #[inline(always)]
     fn long_line(&self, hash: u64) -> usize {
-        self.long_from + 4 * scaled(hash, self.long_lines)
+        self.short.end + 4 * scaled(hash, self.long_lines)
     }
 }
 
@@ -202,14 +207,6 @@ fn last_bytes(text: &[u8], start: usize) -> u128 {
 #[inline(always)]
 fn scaled(hash: u64, count: u64) -> usize {
     (((hash >> 32) * count) >> 32) as usize
-}
-
-/// Empty lines, and where the first one starts: at a line of memory, so that a line is one.
-fn lines(count: usize) -> (Vec<[u32; 4]>, usize) {
-    let quarters = vec![[0; 4]; 4 * (count + 1)];
-    let from = quarters.as_ptr().align_offset(LINE);
-    // An allocator that does not align to 16 bytes costs time, not more.
-    (quarters, if from < 4 { from } else { 0 })
 }
 
 #[inline(always)]

@@ -5,7 +5,7 @@
 
 use bpe_core::{Merge, PairTable, TokenId};
 
-use super::prefetch::prefetch;
+use super::hints::prefetch;
 
 /// The most units that are merged here: the steps are quadratic in them. A bit each, and a power of two,
 /// so that the arrays need no check.

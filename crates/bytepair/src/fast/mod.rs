@@ -8,7 +8,7 @@
 //! | `characters` | the units that merging starts from |
 //! | `merge` | merging the few units of short pieces, several in turn |
 //! | `hash` | the keyed hash of all of these |
-//! | `prefetch` | the only `unsafe`: a hint, without which nothing changes but time |
+//! | `hints` | the only `unsafe`: hints, without which nothing changes but time |
 //!
 //! The tokens of a piece depend on nothing but its bytes, so what the cache says is what merging would
 //! say, whatever the dictionary.
@@ -17,13 +17,13 @@ mod block;
 mod cache;
 mod characters;
 mod hash;
-mod merge;
 #[allow(unsafe_code)]
-mod prefetch;
+mod hints;
+mod merge;
 mod seed;
 
 #[cfg(feature = "dfa")]
-pub(crate) use self::prefetch::prefetch;
+pub(crate) use self::hints::prefetch;
 
 use std::sync::Arc;
 

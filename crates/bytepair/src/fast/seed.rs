@@ -12,7 +12,7 @@ use bpe_core::{TokenId, Vocabulary};
 
 use super::cache::{LongKey, SHORT, short_key};
 use super::hash::Secret;
-use super::prefetch::prefetch;
+use super::hints::{prefer_large_pages, prefetch};
 use crate::pieces::WholePieces;
 
 /// Tokens that are inserted together.
@@ -41,6 +41,8 @@ impl Seed {
             keys: vec![0; largest as usize + 1],
             id_bits: u32::BITS - (largest + 1).leading_zeros(),
         };
+        prefer_large_pages(&seed.slots);
+        prefer_large_pages(&seed.keys);
         // Some at a time, so that what they wait for comes together.
         let mut hashes = Vec::with_capacity(AT_ONCE);
         for (id, token) in vocabulary.iter() {
