@@ -289,7 +289,7 @@ impl Search<'_, '_> {
         let length = |place: u32| tokens[place as usize].bytes.len();
         let forbids = |side: usize, place: u32| {
             let number = tokens[place as usize].numbers[side];
-            self.pairs[side].rows().forbids(rows[side], number)
+            self.pairs[side].forbids(rows[side], number)
         };
         let short = self
             .by_length

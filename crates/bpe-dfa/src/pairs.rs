@@ -7,7 +7,7 @@ use bpe_core::{CanonicalForm, TokenId};
 
 use crate::error::RelationError;
 use crate::forests::{Forests, IdTable, NONE};
-use crate::rows::Rows;
+use crate::rows::{Head, Rows};
 
 /// Which pairs of canonical tokens are the tokenization of their own text: the *valid* pairs.
 ///
@@ -40,6 +40,8 @@ use crate::rows::Rows;
 pub struct PairRelation {
     rows: Rows,
     tokens: Tokens,
+    /// Rows by predecessor number.
+    row_of_number: Vec<u32>,
     /// Ids by predecessor number.
     pub(crate) id_of_number: Vec<TokenId>,
     valid_pairs: u64,
@@ -51,15 +53,28 @@ pub struct PairRelation {
 /// Pairs that are looked at together.
 const TOGETHER: usize = 64;
 
-/// A token as the relation sees it: 8 bytes.
+/// A token as the relation sees it: 16 bytes, so that most pairs are a load a token.
 #[derive(Clone, Copy)]
 struct Token {
-    row: u32,
+    /// What it forbids, a [`Head`].
+    mask: u64,
+    first: u32,
     number: u32,
 }
 
+impl Token {
+    fn head(self) -> Head {
+        Head {
+            mask: self.mask,
+            first: self.first,
+        }
+    }
+}
+
+/// Of an id of no token.
 const NO_TOKEN: Token = Token {
-    row: NONE,
+    mask: 0,
+    first: 0,
     number: NONE,
 };
 
@@ -86,9 +101,11 @@ impl PairRelation {
     pub(crate) fn of(forests: &Forests) -> Self {
         let (rows, of_rank) = Rows::new(forests);
         let mut id_of_number = vec![0; forests.len()];
+        let mut row_of_number = vec![0; forests.len()];
         let mut members = vec![0_u64; rows.len()];
         for (rank, &number) in forests.predecessor_number.iter().enumerate() {
             id_of_number[number as usize] = forests.ids[rank];
+            row_of_number[number as usize] = of_rank[rank];
             members[of_rank[rank] as usize] += 1;
         }
         let all = forests.len() as u64;
@@ -99,8 +116,9 @@ impl PairRelation {
         let unrestricting = empty.map_or(0, |row| members[row as usize] as usize);
         Self {
             empty_row: empty.filter(|_| unrestricting > 0),
-            tokens: Tokens::new(forests, &of_rank),
+            tokens: Tokens::new(forests, |rank| rows.head(of_rank[rank])),
             rows,
+            row_of_number,
             id_of_number,
             valid_pairs,
             unrestricting,
@@ -113,7 +131,7 @@ impl PairRelation {
     #[inline]
     pub fn is_valid(&self, left: TokenId, right: TokenId) -> bool {
         let (left, right) = (self.tokens.get(left), self.tokens.get(right));
-        left.row != NONE && right.number != NONE && !self.rows.forbids(left.row, right.number)
+        left.number != NONE && right.number != NONE && !self.rows.forbids(left.head(), right.number)
     }
 
     /// Whether each of these tokens, given by their indexes, and the one behind it are a valid pair. As
@@ -134,34 +152,32 @@ impl PairRelation {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn are_valid(&self, ids: &[TokenId], lefts: &[u32]) -> bool {
-        let mut pairs = [(NONE, NONE); TOGETHER];
-        let mut open = [(NONE, NONE); TOGETHER];
-        for lefts in lefts.chunks(TOGETHER) {
-            let mut known = true;
-            for (&left, pair) in lefts.iter().zip(&mut pairs) {
+        lefts.chunks(TOGETHER).all(|lefts| {
+            let pairs = lefts.iter().map(|&left| {
                 let at = left as usize;
-                let (Some(&left), Some(&right)) = (ids.get(at), ids.get(at + 1)) else {
-                    return false;
-                };
-                *pair = (self.tokens.get(left).row, self.tokens.get(right).number);
-                known &= pair.0 != NONE && pair.1 != NONE;
-            }
-            if !known {
-                return false;
-            }
-            // Of most pairs the row has nothing in the block of the right token.
-            let mut count = 0;
-            for &(row, number) in pairs.iter().take(lefts.len()) {
-                if let Some(place) = open.get_mut(count) {
-                    *place = (row, number);
+                match (ids.get(at), ids.get(at + 1)) {
+                    (Some(&left), Some(&right)) => (self.tokens.get(left), self.tokens.get(right)),
+                    _ => (NO_TOKEN, NO_TOKEN),
                 }
-                count += usize::from(self.rows.may_forbid(row, number));
+            });
+            self.are_all_valid(pairs)
+        })
+    }
+
+    /// Whether all of these pairs are valid; at most [`TOGETHER`].
+    #[inline]
+    fn are_all_valid(&self, pairs: impl Iterator<Item = (Token, Token)>) -> bool {
+        let mut open = [(Head::NOTHING, NONE); TOGETHER];
+        let (mut count, mut known) = (0, true);
+        for (left, right) in pairs {
+            known &= left.number != NONE && right.number != NONE;
+            // Of most pairs the row has nothing in the block of the right token.
+            if let Some(place) = open.get_mut(count) {
+                *place = (left.head(), right.number);
             }
-            if self.rows.forbid_any(open.get(..count).unwrap_or_default()) {
-                return false;
-            }
+            count += usize::from(self.rows.may_forbid(left.head(), right.number));
         }
-        true
+        known && !self.rows.forbid_any(open.get(..count).unwrap_or_default())
     }
 
     /// Whether the token takes part in merges and is what its own bytes are tokenized to. O(1).
@@ -176,19 +192,22 @@ impl PairRelation {
     /// All tokens before that index are a tokenization of their own text. They need not all be in the
     /// tokenization of the whole text: see [`Validator`](crate::Validator).
     pub fn first_break(&self, ids: &[TokenId]) -> Option<usize> {
-        let mut row = match ids.first() {
-            Some(&first) => self.tokens.get(first),
-            None => return None,
-        };
-        if row.number == NONE {
+        if !self.is_canonical(*ids.first()?) {
             return Some(0);
         }
-        for (index, &id) in ids.iter().enumerate().skip(1) {
-            let token = self.tokens.get(id);
-            if token.number == NONE || self.rows.forbids(row.row, token.number) {
-                return Some(index);
+        let mut from = 0;
+        let mut left = self.tokens.get(*ids.first()?);
+        for rights in ids.get(1..)?.chunks(TOGETHER) {
+            let pairs = rights.iter().map(|&id| {
+                let right = self.tokens.get(id);
+                (std::mem::replace(&mut left, right), right)
+            });
+            if !self.are_all_valid(pairs) {
+                let part = ids.get(from..from + rights.len() + 1)?;
+                let is_wrong = |pair: &[TokenId]| !self.is_valid(pair[0], pair[1]);
+                return Some(from + 1 + part.windows(2).position(is_wrong)?);
             }
-            row = token;
+            from += rights.len();
         }
         None
     }
@@ -230,8 +249,11 @@ impl PairRelation {
     /// O(1).
     #[inline]
     pub fn state_after(&self, id: TokenId) -> Option<StateId> {
-        let row = self.tokens.get(id).row;
-        (row != NONE).then_some(StateId(row))
+        let number = self.tokens.get(id).number;
+        self.row_of_number
+            .get(number as usize)
+            .copied()
+            .map(StateId)
     }
 
     /// Whether the token may come in this state. O(1) in practice.
@@ -240,7 +262,7 @@ impl PairRelation {
         let number = self.tokens.get(id).number;
         number != NONE
             && (state.0 as usize) < self.rows.len()
-            && !self.rows.forbids(state.0, number)
+            && !self.rows.forbids(self.rows.head(state.0), number)
     }
 
     /// What cannot come in this state, as ascending intervals of [numbers](PairRelation::number), none
@@ -270,7 +292,15 @@ impl PairRelation {
 
     /// Bytes of memory.
     pub fn memory(&self) -> usize {
-        self.rows.memory() + self.id_of_number.len() * size_of::<TokenId>() + self.tokens.memory()
+        self.rows.memory()
+            + self.id_of_number.len() * size_of::<TokenId>()
+            + self.row_of_number.len() * size_of::<u32>()
+            + self.tokens.memory()
+    }
+
+    /// Whether a row forbids the token with this predecessor number.
+    pub(crate) fn forbids(&self, row: u32, number: u32) -> bool {
+        self.rows.forbids(self.rows.head(row), number)
     }
 
     pub(crate) fn rows(&self) -> &Rows {
@@ -306,10 +336,14 @@ impl fmt::Debug for PairRelation {
 }
 
 impl Tokens {
-    fn new(forests: &Forests, of_rank: &[u32]) -> Self {
-        let token = |rank: usize| Token {
-            row: of_rank[rank],
-            number: forests.predecessor_number[rank],
+    fn new(forests: &Forests, head: impl Fn(usize) -> Head) -> Self {
+        let token = |rank: usize| {
+            let Head { mask, first } = head(rank);
+            Token {
+                mask,
+                first,
+                number: forests.predecessor_number[rank],
+            }
         };
         let count = forests.len();
         let largest = forests.ids.iter().max().map_or(0, |&id| id as usize);
@@ -343,7 +377,7 @@ impl Tokens {
     fn memory(&self) -> usize {
         match self {
             Self::Dense(tokens) => tokens.len() * size_of::<Token>(),
-            Self::Sparse(_, tokens) => tokens.len() * 3 * size_of::<Token>(),
+            Self::Sparse(_, tokens) => tokens.len() * (size_of::<Token>() + 16),
         }
     }
 }

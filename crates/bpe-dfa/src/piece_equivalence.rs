@@ -162,7 +162,7 @@ impl Candidates<'_> {
                 .for_each_span(left.rows[1], |start, end| {
                     for &place in &self.matching.places[1][start as usize..end as usize] {
                         if let Some(token) = self.matching.tokens.get(place as usize)
-                            && !self.pairs[0].rows().forbids(left.rows[0], token.numbers[0])
+                            && !self.pairs[0].forbids(left.rows[0], token.numbers[0])
                         {
                             rights.push(token.bytes);
                         }

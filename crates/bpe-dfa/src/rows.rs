@@ -13,28 +13,47 @@ const BLOCKS: u32 = 64;
 
 /// Sets of forbidden predecessor numbers, each stored once.
 ///
-/// A row is cut into 64 blocks. One word says in which blocks something is forbidden; the intervals of
-/// such a block lie together, so a query is two or three loads, and none from the intervals for most.
+/// A row is cut into 64 blocks. One word says in which blocks something is forbidden, and for most queries
+/// that is all. Everything else of a row lies together, so that it is a line of memory or two: of each block
+/// that has intervals how many the row has up to its end, then the intervals.
 pub(crate) struct Rows {
     /// Log of the numbers a block.
     shift: u32,
     rows: Vec<Row>,
-    /// Of each block that has intervals, rows one after the other, where its intervals begin; and the
-    /// end of the last.
-    starts: Vec<u32>,
-    /// First and last number of each interval, counted from the beginning of its block.
-    spans: Vec<(u16, u16)>,
+    /// Rows one after the other: counts, then intervals by [`span`].
+    cells: Vec<u32>,
 }
 
 /// 16 bytes.
 #[derive(Clone, Copy)]
 struct Row {
-    /// Bit g: something is forbidden in block g.
     mask: u64,
-    /// Where the row's blocks begin in `starts`.
     first: u32,
     /// How many numbers are forbidden.
     forbidden: u32,
+}
+
+/// What is needed of a row to ask it, so that it can lie where its tokens do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Head {
+    /// Bit g: something is forbidden in block g.
+    pub(crate) mask: u64,
+    /// Where the row begins in the cells.
+    pub(crate) first: u32,
+}
+
+impl Head {
+    /// Of a row that forbids nothing.
+    pub(crate) const NOTHING: Self = Self { mask: 0, first: 0 };
+}
+
+/// First and last number of an interval, counted from the beginning of its block, as one number that sorts.
+fn span(first: u32, last: u32) -> u32 {
+    first << 16 | last
+}
+
+fn ends_of(span: u32) -> (u32, u32) {
+    (span >> 16, span & 0xffff)
 }
 
 impl Rows {
@@ -49,8 +68,7 @@ impl Rows {
         let mut rows = Self {
             shift,
             rows: Vec::new(),
-            starts: Vec::new(),
-            spans: Vec::new(),
+            cells: Vec::new(),
         };
         let mut table: HashTable<(u32, u64)> = HashTable::with_capacity(count / 3);
         let hasher = FixedState::default();
@@ -89,12 +107,10 @@ impl Rows {
             }
             of_number[number as usize] = row;
         }
-        rows.starts.push(rows.spans.len() as u32);
         let numbers = forests.successor_number.iter();
         let of_rank = numbers.map(|&number| of_number[number as usize]).collect();
         rows.rows.shrink_to_fit();
-        rows.starts.shrink_to_fit();
-        rows.spans.shrink_to_fit();
+        rows.cells.shrink_to_fit();
         (rows, of_rank)
     }
 
@@ -112,13 +128,12 @@ impl Rows {
         let hash = state.finish();
         // Built at the end, and taken away again where the row is there.
         let row = self.rows.len();
-        let (starts, spans) = (self.starts.len(), self.spans.len());
+        let cells = self.cells.len();
         self.append(intervals);
         let is_same = |&(other, its): &(u32, u64)| its == hash && self.is_same(other as usize, row);
         if let Some(&(found, _)) = table.find(hash, is_same) {
             self.rows.truncate(row);
-            self.starts.truncate(starts);
-            self.spans.truncate(spans);
+            self.cells.truncate(cells);
             return found;
         }
         table.insert_unique(hash, (row as u32, hash), |&(_, hash)| hash);
@@ -126,45 +141,55 @@ impl Rows {
     }
 
     fn append(&mut self, intervals: &[(u32, u32)]) {
-        let mut row = Row {
-            mask: 0,
-            first: self.starts.len() as u32,
-            forbidden: 0,
-        };
         let within = (1_u32 << self.shift) - 1;
+        let blocks = |&(start, end): &(u32, u32)| start >> self.shift..=(end - 1) >> self.shift;
+        let mask = intervals
+            .iter()
+            .flat_map(blocks)
+            .fold(0, |mask, block| mask | 1_u64 << block);
+        let first = self.cells.len();
+        let counts = mask.count_ones() as usize;
+        self.cells.resize(first + counts, 0);
+        let mut forbidden = 0;
         for &(start, end) in intervals {
-            row.forbidden += end - start;
+            forbidden += end - start;
             let mut from = start;
             while from < end {
                 let block = from >> self.shift;
                 let last = (end - 1).min(from | within);
-                if row.mask >> block & 1 == 0 {
-                    row.mask |= 1 << block;
-                    self.starts.push(self.spans.len() as u32);
-                }
-                self.spans
-                    .push(((from & within) as u16, (last & within) as u16));
+                self.cells.push(span(from & within, last & within));
+                let index = (mask & ((1 << block) - 1)).count_ones() as usize;
+                self.cells[first + index] = (self.cells.len() - first - counts) as u32;
                 from = last + 1;
             }
         }
-        self.rows.push(row);
+        self.rows.push(Row {
+            mask,
+            first: first as u32,
+            forbidden,
+        });
     }
 
     /// Whether the last row, `row`, is row `other`.
     fn is_same(&self, other: usize, row: usize) -> bool {
         let (a, b) = (self.rows[other], self.rows[row]);
-        let blocks = a.mask.count_ones();
-        if a.mask != b.mask || a.forbidden != b.forbidden {
-            return false;
-        }
-        (0..blocks).all(|block| self.spans[self.raw(a, block)] == self.spans[self.raw(b, block)])
+        let (one, other) = (self.head(other as u32), self.head(row as u32));
+        a.mask == b.mask
+            && a.forbidden == b.forbidden
+            && self.cells[self.counts(one)] == self.cells[self.counts(other)]
+            && self.cells[self.spans(one)] == self.cells[self.spans(other)]
     }
 
-    /// Where the intervals of a row's `index`th block with any are, while rows are still added.
-    fn raw(&self, row: Row, index: u32) -> Range<usize> {
-        let at = (row.first + index) as usize;
-        let end = self.starts.get(at + 1);
-        self.starts[at] as usize..end.map_or(self.spans.len(), |&end| end as usize)
+    /// Where the counts of a row are.
+    fn counts(&self, head: Head) -> Range<usize> {
+        head.first as usize..head.first as usize + head.mask.count_ones() as usize
+    }
+
+    /// Where the intervals of a row are.
+    fn spans(&self, head: Head) -> Range<usize> {
+        let counts = self.counts(head);
+        let spans = self.cells[counts.clone()].last().copied().unwrap_or(0);
+        counts.end..counts.end + spans as usize
     }
 
     /// Number of rows.
@@ -177,72 +202,88 @@ impl Rows {
         self.rows[row as usize].forbidden
     }
 
+    /// What is needed of a row to ask it.
+    pub(crate) fn head(&self, row: u32) -> Head {
+        let Row { mask, first, .. } = self.rows[row as usize];
+        Head { mask, first }
+    }
+
     /// Whether a row forbids anything in the block of this predecessor number.
     #[inline]
-    pub(crate) fn may_forbid(&self, row: u32, number: u32) -> bool {
-        let block = number >> self.shift;
-        self.rows[row as usize].mask >> block & 1 != 0
+    pub(crate) fn may_forbid(&self, head: Head, number: u32) -> bool {
+        let block = number >> self.shift & (BLOCKS - 1);
+        head.mask >> block & 1 != 0
     }
 
     /// Whether a row forbids the token with this predecessor number.
     #[inline]
-    pub(crate) fn forbids(&self, row: u32, number: u32) -> bool {
-        let row = self.rows[row as usize];
-        let block = number >> self.shift;
-        row.mask >> block & 1 != 0 && self.is_within(self.block(row, block), number)
+    pub(crate) fn forbids(&self, head: Head, number: u32) -> bool {
+        self.may_forbid(head, number) && self.is_within(self.block(head, number), number)
     }
 
     /// Whether one of these rows forbids its number; each must [perhaps](Rows::may_forbid) do so. What
     /// all have to wait for is read together.
-    pub(crate) fn forbid_any(&self, pairs: &[(u32, u32)]) -> bool {
+    pub(crate) fn forbid_any(&self, pairs: &[(Head, u32)]) -> bool {
         const TOGETHER: usize = 16;
         let mut blocks: [Range<usize>; TOGETHER] = core::array::from_fn(|_| 0..0);
         pairs.chunks(TOGETHER).any(|pairs| {
-            for (&(row, number), block) in pairs.iter().zip(&mut blocks) {
-                *block = self.block(self.rows[row as usize], number >> self.shift);
+            for (&(head, number), block) in pairs.iter().zip(&mut blocks) {
+                *block = self.block(head, number);
             }
-            let mut pairs = pairs.iter().zip(&blocks);
-            pairs.any(|(&(_, number), block)| self.is_within(block.clone(), number))
+            let pairs = pairs.iter().zip(&blocks);
+            let within = |(&(_, number), block): (&(Head, u32), &Range<usize>)| {
+                self.is_within(block.clone(), number)
+            };
+            pairs.map(within).fold(false, |any, it| any | it)
         })
     }
 
-    /// Where the intervals of a block of a row are that has some.
+    /// Where the intervals of the block of a number are, of a row that has some there.
     #[inline]
-    fn block(&self, row: Row, block: u32) -> Range<usize> {
-        let index = row.first + (row.mask & ((1 << block) - 1)).count_ones();
-        let start = self.starts[index as usize] as usize;
-        start..self.starts[index as usize + 1] as usize
+    fn block(&self, head: Head, number: u32) -> Range<usize> {
+        let block = number >> self.shift & (BLOCKS - 1);
+        let index = (head.mask & ((1 << block) - 1)).count_ones() as usize;
+        let first = head.first as usize;
+        let spans = first + head.mask.count_ones() as usize;
+        let start = match index {
+            0 => 0,
+            index => self.cells[first + index - 1],
+        };
+        spans + start as usize..spans + self.cells[first + index] as usize
     }
 
     /// Whether a number is in one of these intervals, which are those of its block.
     #[inline]
     fn is_within(&self, spans: Range<usize>, number: u32) -> bool {
-        let within = (number & ((1 << self.shift) - 1)) as u16;
-        let mut spans = &self.spans[spans];
-        while spans.len() > 8 {
+        let within = number & ((1 << self.shift) - 1);
+        let most = span(within, 0xffff);
+        let mut spans = &self.cells[spans];
+        while spans.len() > 16 {
             let middle = spans.len() / 2;
-            spans = match spans[middle].0 <= within {
+            spans = match spans[middle] <= most {
                 true => &spans[middle..],
                 false => &spans[..middle],
             };
         }
-        for &(first, last) in spans {
-            if within <= last {
-                return first <= within;
-            }
+        // The last that does not begin behind it.
+        let begun = spans.iter().filter(|&&span| span <= most).count();
+        match begun.checked_sub(1).and_then(|last| spans.get(last)) {
+            Some(&span) => within <= ends_of(span).1,
+            None => false,
         }
-        false
     }
 
     /// The intervals of a row, ascending, with something between any two.
     pub(crate) fn intervals(&self, row: u32) -> Intervals<'_> {
-        let row = self.rows[row as usize];
+        let head = self.head(row);
+        let spans = self.spans(head);
         Intervals {
             rows: self,
-            mask: row.mask,
-            next_block: row.first,
+            mask: head.mask,
+            counts: self.counts(head),
+            first: spans.start,
             base: 0,
-            spans: 0..0,
+            spans: spans.start..spans.start,
             open: None,
         }
     }
@@ -250,25 +291,24 @@ impl Rows {
     /// Calls `visit` for each interval of a row, cut at the ends of blocks, ascending.
     #[inline]
     pub(crate) fn for_each_span(&self, row: u32, mut visit: impl FnMut(u32, u32)) {
-        let row = self.rows[row as usize];
-        let mut mask = row.mask;
-        let mut index = row.first as usize;
-        while mask != 0 {
+        let head = self.head(row);
+        let mut mask = head.mask;
+        let spans = &self.cells[self.spans(head)];
+        let mut start = 0;
+        for &end in &self.cells[self.counts(head)] {
             let base = mask.trailing_zeros() << self.shift;
             mask &= mask - 1;
-            let (start, end) = (self.starts[index] as usize, self.starts[index + 1] as usize);
-            index += 1;
-            for &(first, last) in &self.spans[start..end] {
-                visit(base + u32::from(first), base + u32::from(last) + 1);
+            for &span in &spans[start..end as usize] {
+                let (first, last) = ends_of(span);
+                visit(base + first, base + last + 1);
             }
+            start = end as usize;
         }
     }
 
     /// Bytes of memory.
     pub(crate) fn memory(&self) -> usize {
-        self.rows.capacity() * size_of::<Row>()
-            + self.starts.capacity() * size_of::<u32>()
-            + self.spans.capacity() * size_of::<(u16, u16)>()
+        self.rows.capacity() * size_of::<Row>() + self.cells.capacity() * size_of::<u32>()
     }
 }
 
@@ -277,7 +317,10 @@ impl Rows {
 pub(crate) struct Intervals<'r> {
     rows: &'r Rows,
     mask: u64,
-    next_block: u32,
+    /// The counts of blocks that are to come.
+    counts: Range<usize>,
+    /// Where the intervals of the row begin.
+    first: usize,
     base: u32,
     spans: Range<usize>,
     /// The last interval, which may go on in the next block.
@@ -290,33 +333,56 @@ impl Iterator for Intervals<'_> {
     fn next(&mut self) -> Option<Range<u32>> {
         loop {
             let Some(at) = self.spans.next() else {
-                if self.mask == 0 {
+                let Some(count) = self.counts.next() else {
                     return self.open.take();
-                }
+                };
                 self.base = self.mask.trailing_zeros() << self.rows.shift;
                 self.mask &= self.mask - 1;
-                let starts = &self.rows.starts;
-                let index = self.next_block as usize;
-                let end = starts.get(index + 1);
-                self.spans =
-                    starts[index] as usize..end.map_or(self.rows.spans.len(), |&end| end as usize);
-                self.next_block += 1;
+                let end = self.first + self.rows.cells[count] as usize;
+                self.spans = self.spans.end..end;
                 continue;
             };
-            let (first, last) = self.rows.spans[at];
-            let (start, end) = (
-                self.base + u32::from(first),
-                self.base + u32::from(last) + 1,
-            );
-            match &mut self.open {
-                Some(open) if open.end == start => open.end = end,
-                open => {
-                    if let Some(before) = open.replace(start..end) {
-                        return Some(before);
-                    }
-                }
+            if let Some(before) = join(&mut self.open, self.base, self.rows.cells[at]) {
+                return Some(before);
             }
         }
+    }
+
+    /// Without what has to be remembered between two.
+    fn fold<B, F: FnMut(B, Range<u32>) -> B>(mut self, init: B, mut with: F) -> B {
+        let cells = &self.rows.cells;
+        let mut sum = init;
+        loop {
+            for &span in &cells[self.spans.clone()] {
+                if let Some(before) = join(&mut self.open, self.base, span) {
+                    sum = with(sum, before);
+                }
+            }
+            let Some(count) = self.counts.next() else {
+                break;
+            };
+            self.base = self.mask.trailing_zeros() << self.rows.shift;
+            self.mask &= self.mask - 1;
+            self.spans = self.spans.end..self.first + cells[count] as usize;
+        }
+        match self.open {
+            Some(last) => with(sum, last),
+            None => sum,
+        }
+    }
+}
+
+/// Joins an interval to the open one, or takes its place, and returns what stood there.
+#[inline]
+fn join(open: &mut Option<Range<u32>>, base: u32, span: u32) -> Option<Range<u32>> {
+    let (first, last) = ends_of(span);
+    let (start, end) = (base + first, base + last + 1);
+    match open {
+        Some(open) if open.end == start => {
+            open.end = end;
+            None
+        }
+        open => open.replace(start..end),
     }
 }
 
