@@ -95,7 +95,7 @@ fn one_piece(settings: &Settings) -> Outcome {
 
 /// What `run` returns, and by how many bytes resident memory was larger at most while it ran, as
 /// seen every millisecond.
-pub(super) fn growth_during<T: Send>(run: impl FnOnce() -> T + Send) -> Result<(T, usize), String> {
+pub(crate) fn growth_during<T: Send>(run: impl FnOnce() -> T + Send) -> Result<(T, usize), String> {
     let before = resident("VmRSS").ok_or("no VmRSS")?;
     std::thread::scope(|scope| {
         let thread = scope.spawn(run);

@@ -20,7 +20,7 @@ mod fast_stages;
 mod last_token;
 mod lexers;
 mod loaders;
-mod memory;
+pub(crate) mod memory;
 mod models;
 pub(crate) mod parallel;
 mod peers;
