@@ -16,9 +16,10 @@
 //! | [`LazyTransducer`] | bytes in, tokens out, one step a byte, each token as early as can be |
 //! | [`explicit`] | the automata of the paper, state by state, for small dictionaries |
 //!
-//! All of it is about **merges inside one span**, but for a [`TokenDfa`] that is given [`Boundaries`]: what
-//! a pre-tokenizer cuts, special tokens and whole-piece look-up are the business of the crate `bytepair`,
-//! which puts these parts together (`Tokenizer::validator`, `Tokenizer::token_dfa`). The dictionary must be proper ([`bpe_core::CanonicalForm::is_proper`]);
+//! All of it is about **merges inside one span**, but for what is given [`Boundaries`] ([`TokenDfa`],
+//! [`equivalent_in_pieces`]), which knows whole-piece look-up too: what a pre-tokenizer cuts, and special tokens,
+//! are the business of the crate `bytepair`, which puts these parts together (`Tokenizer::validator`,
+//! `Tokenizer::token_dfa`). The dictionary must be proper ([`bpe_core::CanonicalForm::is_proper`]);
 //! [`bpe_core::CanonicalForm::properize`] makes most others proper first.
 //!
 //! Numbers in front of a section (000, 002) name papers: docs/architecture.md, Sources.
