@@ -162,7 +162,7 @@ pub(crate) struct EncodeArgs {
     pub(crate) offsets: bool,
 
     /// Print ids as soon as no text that follows can change them, while the input is being read
-    #[arg(long, conflicts_with_all = ["json", "offsets", "jsonl"])]
+    #[arg(long, conflicts_with_all = ["json", "offsets", "jsonl", "add_special"])]
     pub(crate) stream: bool,
 
     #[command(flatten)]

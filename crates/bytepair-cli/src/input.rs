@@ -136,6 +136,8 @@ pub(crate) struct Blocks<'a, R, W> {
     /// Bytes that were read and belong to the next block.
     carry: Vec<u8>,
     start: u64,
+    /// Whether there has been a block: an empty input is one too, to which special tokens may be added.
+    has_begun: bool,
     at_end: bool,
     warn: W,
     warned: bool,
@@ -155,6 +157,7 @@ impl<'a, R: Read, W: FnMut(&str)> Blocks<'a, R, W> {
             block_bytes: block_bytes.max(1),
             carry: Vec::new(),
             start: 0,
+            has_begun: false,
             at_end: false,
             warn,
             warned: false,
@@ -203,9 +206,10 @@ impl<R: Read, W: FnMut(&str)> BlockSource for Blocks<'_, R, W> {
             // Doubled, so that the searches for a cut are linear altogether.
             wanted = bytes.len().max(self.block_bytes).saturating_mul(2);
         }
-        if bytes.is_empty() {
+        if bytes.is_empty() && self.has_begun {
             return Ok(None);
         }
+        self.has_begun = true;
         let start = self.start;
         self.start += bytes.len() as u64;
         let line = 0;
@@ -506,9 +510,14 @@ mod tests {
     }
 
     #[test]
-    fn no_input_is_no_block_and_short_input_is_not_warned_about() {
+    fn no_input_is_one_empty_block_and_short_input_is_not_warned_about() {
         let mut warn = |text: &str| panic!("{text}");
         let mut blocks = Blocks::new(&b""[..], Err("of a reason"), 10, &mut warn);
+        let only = blocks.next_block().expect("reads");
+        assert_eq!(
+            only.map(|block| (block.start, block.bytes)),
+            Some((0, Vec::new()))
+        );
         assert_eq!(blocks.next_block().expect("reads"), None);
         let mut blocks = Blocks::new(&[b'x'; 5000][..], Err("of a reason"), 10, &mut warn);
         assert_eq!(

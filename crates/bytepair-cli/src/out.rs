@@ -85,8 +85,27 @@ pub(crate) struct OutFile {
 }
 
 impl OutFile {
-    /// Files that will be at `path` and `path.ends`.
+    /// Files that will be at `path` and `path.ends`; where `path` is a link, at what it points to.
+    ///
+    /// # Errors
+    ///
+    /// Something else than a file is there, which must not be replaced: a folder, a pipe, a device. Or a file
+    /// cannot be made.
     pub(crate) fn create(path: &Path, format: Format) -> Result<Self, CliError> {
+        let real;
+        let path = match path.symlink_metadata() {
+            Ok(found) if found.is_symlink() => {
+                real = path.canonicalize().map_err(|error| failed(path, error))?;
+                &real
+            }
+            _ => path,
+        };
+        if path.metadata().is_ok_and(|found| !found.is_file()) {
+            return Err(CliError::Input(format!(
+                "cannot write {}: it is no file; without --out, ids go to standard output",
+                path.display()
+            )));
+        }
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),

@@ -114,6 +114,72 @@ fn ids_are_written_as_arrays_and_raw_numbers_with_the_ends_of_documents() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_not_replaced_by_one_and_a_link_stays_a_link() {
+    let folder = folder();
+    let (target, link, nothing) = (
+        path(&folder, "target.txt"),
+        path(&folder, "link.txt"),
+        path(&folder, "nothing.txt"),
+    );
+    std::fs::write(&target, "older").expect("written");
+    std::os::unix::fs::symlink(&target, &link).expect("a link");
+    std::os::unix::fs::symlink(path(&folder, "not there"), &nothing).expect("a link");
+    let pipe = path(&folder, "pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo runs").success());
+    let encode = |out: &str| run(&["encode", "-e", "gpt2", "--out", out], b"Hello");
+
+    assert_eq!(encode(&link).status, 0);
+    let is_link = std::fs::symlink_metadata(&link)
+        .expect("there")
+        .is_symlink();
+    assert!(is_link);
+    assert_eq!(read(&target), b"15496\n");
+    assert_eq!(read(format!("{target}.ends")), 1_u64.to_le_bytes());
+
+    for out in [
+        &pipe,
+        &nothing,
+        &folder.path().to_str().expect("text").to_owned(),
+    ] {
+        let run = encode(out);
+        assert_eq!(run.status, 1, "{out}: {}", run.stderr);
+        assert!(run.stderr.contains("cannot write"), "{}", run.stderr);
+        assert!(!Path::new(&format!("{out}.ends")).exists());
+    }
+    assert!(!std::fs::symlink_metadata(&pipe).expect("there").is_file());
+}
+
+#[test]
+fn special_tokens_are_added_to_an_empty_input_too_and_a_stream_refuses_them() {
+    let folder = folder();
+    let (tokenizer, empty) = (path(&folder, "tokenizer.json"), path(&folder, "empty.txt"));
+    let json = r#"{"version": "1.0", "added_tokens": [], "normalizer": null,
+        "pre_tokenizer": {"type": "Whitespace"}, "decoder": null,
+        "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 2], "cls": ["[CLS]", 1]},
+        "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "\u0023#",
+            "max_input_chars_per_word": 100, "vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "hi": 3}}}"#;
+    std::fs::write(&tokenizer, json).expect("written");
+    std::fs::write(&empty, "").expect("written");
+    let with = |command: &str, more: &[&str], stdin: &[u8]| {
+        let mut arguments = vec![command, "-t", &tokenizer];
+        arguments.extend(more);
+        run(&arguments, stdin)
+    };
+    assert_eq!(with("encode", &["--add-special"], b"hi").text(), "1 3 2\n");
+    for (input, stdin) in [("-", &b""[..]), (&empty, b"hi")] {
+        let run = with("encode", &["--add-special", input], stdin);
+        assert_eq!((run.status, run.text()), (0, "1 2\n"), "{}", run.stderr);
+        let run = with("count", &["--add-special", input], stdin);
+        assert!(run.text().starts_with('2'), "{}", run.text());
+        assert_eq!(with("encode", &[input], stdin).text(), "\n");
+    }
+    let run = with("encode", &["--add-special", "--stream"], b"hi");
+    assert_eq!((run.status, run.text()), (2, ""));
+}
+
 #[test]
 fn packed_files_are_unpacked_by_their_names() {
     let folder = folder();
