@@ -136,8 +136,8 @@ pub(crate) struct Blocks<'a, R, W> {
     /// Bytes that were read and belong to the next block.
     carry: Vec<u8>,
     start: u64,
-    /// Whether there has been a block: an empty input is one too, to which special tokens may be added.
-    has_begun: bool,
+    /// Whether a block is to come even if there is no text.
+    wants_one: bool,
     at_end: bool,
     warn: W,
     warned: bool,
@@ -157,11 +157,17 @@ impl<'a, R: Read, W: FnMut(&str)> Blocks<'a, R, W> {
             block_bytes: block_bytes.max(1),
             carry: Vec::new(),
             start: 0,
-            has_begun: false,
+            wants_one: false,
             at_end: false,
             warn,
             warned: false,
         }
+    }
+
+    /// The same, of one block at least: an empty text is one too, to which special tokens may be added.
+    pub(crate) fn one_at_least(mut self) -> Self {
+        self.wants_one = true;
+        self
     }
 
     /// Reads until there are `wanted` bytes and notices the end.
@@ -206,10 +212,10 @@ impl<R: Read, W: FnMut(&str)> BlockSource for Blocks<'_, R, W> {
             // Doubled, so that the searches for a cut are linear altogether.
             wanted = bytes.len().max(self.block_bytes).saturating_mul(2);
         }
-        if bytes.is_empty() && self.has_begun {
+        if bytes.is_empty() && !self.wants_one {
             return Ok(None);
         }
-        self.has_begun = true;
+        self.wants_one = false;
         let start = self.start;
         self.start += bytes.len() as u64;
         let line = 0;
@@ -510,9 +516,11 @@ mod tests {
     }
 
     #[test]
-    fn no_input_is_one_empty_block_and_short_input_is_not_warned_about() {
+    fn no_input_is_no_block_or_an_empty_one_and_short_input_is_not_warned_about() {
         let mut warn = |text: &str| panic!("{text}");
         let mut blocks = Blocks::new(&b""[..], Err("of a reason"), 10, &mut warn);
+        assert_eq!(blocks.next_block().expect("reads"), None);
+        let mut blocks = blocks.one_at_least();
         let only = blocks.next_block().expect("reads");
         assert_eq!(
             only.map(|block| (block.start, block.bytes)),

@@ -50,7 +50,7 @@ impl Session<'_> {
         let warn = &mut *self.warn;
         let mut warn = |text: &str| warn(&format!("{name}: {text}"));
         let cutter = cutter.as_ref().map_err(String::as_str);
-        let blocks = Blocks::new(reader, cutter, block_bytes, &mut warn);
+        let blocks = Blocks::new(reader, cutter, block_bytes, &mut warn).one_at_least();
         let stdout = &mut *self.stdout;
         let result = run(blocks, &name, threads, work, |result| {
             bar.set_position(read.load(Ordering::Relaxed));
