@@ -39,8 +39,8 @@ const BEHIND_WHOLE: StateId = StateId(u32::MAX);
 ///
 /// # Memory
 ///
-/// What is found out is kept, and forgotten when it is too much: 64 MB of masks, and at most some 200 MB for what
-/// a pre-tokenizer may make of the text ([`TokenDfa::keeping`]). States stay right when it is.
+/// What is found out is kept, and forgotten when it is too much: 64 MB of masks, and a million each of readings of what
+/// a pre-tokenizer may make of the text, and of steps between them ([`TokenDfa::keeping`]). States stay right when it is.
 ///
 /// ```
 /// use bpe_core::{CanonicalForm, Dictionary, Vocabulary};
@@ -361,8 +361,7 @@ impl TokenDfa {
     /// does not tell are left in.
     ///
     /// Where the text state was met before, it costs what [`TokenDfa::allowed`] does. Else a look at each token
-    /// of that mask, and a search wherever nothing is known that leads to an end: some tenths of a second for
-    /// 100,000 tokens, and seconds for the first.
+    /// of that mask, and a search over states wherever nothing is known that leads to an end: far more.
     ///
     /// ```
     /// use bpe_core::{CanonicalForm, Dictionary, Vocabulary};

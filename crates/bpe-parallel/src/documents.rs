@@ -38,9 +38,6 @@ const PARTS_A_THREAD: usize = 8;
 ///     fn parts(&self, text: &&str, _size: usize) -> Vec<String> {
 ///         text.split(' ').map(str::to_owned).collect()
 ///     }
-///     fn part_bytes(part: &String) -> usize {
-///         part.len()
-///     }
 ///     fn encode(&self, text: &&str, tokens: &mut Tokens) -> Result<(), Self::Error> {
 ///         for word in text.split(' ') {
 ///             tokens.ids.push(word.len() as u32);
@@ -80,9 +77,6 @@ pub trait Divide<S: Sync>: Sync {
 
     /// Parts of about `size` bytes: the tokens of all in a row are those of the document.
     fn parts(&self, document: &S, size: usize) -> Vec<Self::Part>;
-
-    /// The length of a part.
-    fn part_bytes(part: &Self::Part) -> usize;
 
     /// Whether a part is longer than wished, because no place to cut it was found.
     fn is_dense(_part: &Self::Part) -> bool {
@@ -167,30 +161,16 @@ pub struct Report {
 /// A piece of work.
 pub(crate) enum Job<P> {
     /// Documents of usual length.
-    Documents {
-        documents: Range<usize>,
-        bytes: usize,
-    },
+    Documents(Range<usize>),
     /// A part of a long one.
-    Part {
-        document: usize,
-        bytes: usize,
-        part: P,
-    },
+    Part { document: usize, part: P },
 }
 
 impl<P> Job<P> {
     fn first_document(&self) -> usize {
         match self {
-            Self::Documents { documents, .. } => documents.start,
+            Self::Documents(documents) => documents.start,
             Self::Part { document, .. } => *document,
-        }
-    }
-
-    /// Bytes of text.
-    pub(crate) fn bytes(&self) -> usize {
-        match self {
-            Self::Documents { bytes, .. } | Self::Part { bytes, .. } => *bytes,
         }
     }
 }
@@ -223,7 +203,7 @@ fn run<S: Sync, D: Divide<S> + ?Sized>(
     let start = Instant::now();
     // The first document that has failed, where that ends the work.
     let failed = AtomicUsize::new(usize::MAX);
-    let collector = Collector::new(&jobs, total, texts.len());
+    let collector = Collector::new(&jobs, texts.len());
     team.for_each_number(jobs.len(), |number| {
         let job = &jobs[number];
         let mut done = Done::default();
@@ -261,27 +241,20 @@ fn jobs<S: Sync, D: Divide<S> + ?Sized>(
         if is_cut && length > size + size / 2 {
             let parts = divide.parts(text, size);
             if first < document {
-                let documents = first..document;
-                jobs.push(Job::Documents { documents, bytes });
+                jobs.push(Job::Documents(first..document));
             }
             (first, bytes) = (document + 1, 0);
-            jobs.extend(parts.into_iter().map(|part| Job::Part {
-                document,
-                bytes: D::part_bytes(&part),
-                part,
-            }));
+            jobs.extend(parts.into_iter().map(|part| Job::Part { document, part }));
             continue;
         }
         bytes += length;
         if bytes >= size {
-            let documents = first..document + 1;
-            jobs.push(Job::Documents { documents, bytes });
+            jobs.push(Job::Documents(first..document + 1));
             (first, bytes) = (document + 1, 0);
         }
     }
     if first < texts.len() {
-        let documents = first..texts.len();
-        jobs.push(Job::Documents { documents, bytes });
+        jobs.push(Job::Documents(first..texts.len()));
     }
     jobs
 }
@@ -296,7 +269,7 @@ fn do_job<S: Sync, D: Divide<S> + ?Sized>(
     done: &mut Done<D::Error>,
 ) {
     match job {
-        Job::Documents { documents, .. } => {
+        Job::Documents(documents) => {
             for document in documents.clone() {
                 let before = tokens.lengths();
                 let encoded = match texts.get(document) {
@@ -311,7 +284,7 @@ fn do_job<S: Sync, D: Divide<S> + ?Sized>(
             }
             done.tokens.push(tokens);
         }
-        Job::Part { document, part, .. } => {
+        Job::Part { document, part } => {
             let Some(text) = texts.get(*document) else {
                 return;
             };

@@ -42,8 +42,6 @@ pub(crate) struct Joined<E> {
     pub(crate) time: Duration,
     /// The next piece of work.
     number: usize,
-    /// Bytes of text up to there.
-    bytes: usize,
     /// How many tokens there were at the end of the last document.
     before_document: [usize; 4],
 }
@@ -51,15 +49,13 @@ pub(crate) struct Joined<E> {
 /// Takes the results of pieces of work in any order.
 pub(crate) struct Collector<'j, P, E> {
     jobs: &'j [Job<P>],
-    /// Bytes of all texts.
-    bytes: usize,
     ready: Mutex<Vec<Option<Done<E>>>>,
     spare: Mutex<Vec<Tokens>>,
     joined: Mutex<Joined<E>>,
 }
 
 impl<'j, P, E> Collector<'j, P, E> {
-    pub(crate) fn new(jobs: &'j [Job<P>], bytes: usize, document_count: usize) -> Self {
+    pub(crate) fn new(jobs: &'j [Job<P>], document_count: usize) -> Self {
         let joined = Joined {
             batch: Batch {
                 tokens: Tokens::default(),
@@ -69,12 +65,10 @@ impl<'j, P, E> Collector<'j, P, E> {
             pieces: PieceReport::default(),
             time: Duration::ZERO,
             number: 0,
-            bytes: 0,
             before_document: [0; 4],
         };
         Self {
             jobs,
-            bytes,
             ready: Mutex::new(jobs.iter().map(|_| None).collect()),
             spare: Mutex::new(Vec::new()),
             joined: Mutex::new(joined),
@@ -126,12 +120,11 @@ impl<'j, P, E> Collector<'j, P, E> {
         joined.number += 1;
         joined.pieces.add(done.pieces);
         let count = joined.batch.tokens.count;
-        joined.bytes += job.bytes();
         for tokens in done.tokens {
             self.append_tokens(joined, tokens);
         }
         match job {
-            Job::Documents { .. } => {
+            Job::Documents(_) => {
                 let ends = done.document_ends.iter().map(|end| count + end);
                 joined.batch.document_ends.extend(ends);
                 joined.failures.extend(done.failures);
@@ -163,29 +156,18 @@ impl<'j, P, E> Collector<'j, P, E> {
 
     fn append_tokens(&self, joined: &mut Joined<E>, mut tokens: Tokens) {
         let all = &mut joined.batch.tokens;
-        if all.count == 0 && joined.bytes == self.bytes {
+        if all.count == 0 && joined.number == self.jobs.len() {
             // It is the last piece of work, and there is nothing yet: nothing is copied.
             *all = tokens;
             return;
         }
         all.count += tokens.count;
-        extend(&mut all.ids, &tokens.ids, joined.bytes, self.bytes);
-        extend(&mut all.starts, &tokens.starts, joined.bytes, self.bytes);
-        extend(&mut all.ends, &tokens.ends, joined.bytes, self.bytes);
+        all.ids.extend_from_slice(&tokens.ids);
+        all.starts.extend_from_slice(&tokens.starts);
+        all.ends.extend_from_slice(&tokens.ends);
         tokens.truncate([0; 4]);
         lock(&self.spare).push(tokens);
     }
-}
-
-/// Appends `more`, which goes up to byte `bytes` of `all_bytes`; memory is taken for as much as is to be
-/// expected then.
-fn extend<T: Copy>(items: &mut Vec<T>, more: &[T], bytes: usize, all_bytes: usize) {
-    let len = items.len() + more.len();
-    if len > items.capacity() {
-        let expected = (len as f64 * (all_bytes as f64 / bytes.max(1) as f64) * 1.0625) as usize;
-        items.reserve(expected.max(len) - items.len());
-    }
-    items.extend_from_slice(more);
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -128,10 +128,6 @@ impl<T: Tokenize, S: AsRef<[u8]> + Sync> Divide<S> for Call<'_, T> {
         exact::parts(text, &specials, self.seams.cuts.as_ref(), size)
     }
 
-    fn part_bytes(part: &Part) -> usize {
-        part.range.len()
-    }
-
     fn is_dense(part: &Part) -> bool {
         part.is_dense
     }

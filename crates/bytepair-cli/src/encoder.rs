@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use bytepair::{
-    EncodeError, InputError, InputOptions, Pipeline, PipelineCuts, PipelineParallel, ReadLimits,
-    TokenId, Tokenizer,
+    EncodeError, InputOptions, Pipeline, PipelineCuts, PipelineParallel, ReadLimits, TokenId,
+    Tokenizer,
 };
 
 use crate::args::{SpecialArgs, TokenizerArgs};
@@ -197,9 +197,7 @@ impl Encoder {
                 let input = steps
                     .pipeline
                     .model_input(text_of(name, block)?, None, &options);
-                let input = input.map_err(|error| {
-                    CliError::Input(format!("{name}: {}", reason_of_input(&error)))
-                })?;
+                let input = input.map_err(|error| CliError::Input(format!("{name}: {error}")))?;
                 (input.ids().to_vec(), input.offsets().to_vec())
             }
         };
@@ -235,10 +233,6 @@ impl Encoder {
             }
         }
     }
-}
-
-fn reason_of_input(error: &InputError) -> String {
-    error.to_string()
 }
 
 /// The text of a block: steps are about characters.

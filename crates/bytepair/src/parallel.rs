@@ -67,12 +67,8 @@ impl Tokenizer {
     /// The same tokenizer with several threads, and the calls for them.
     pub fn parallel(&self) -> Parallel {
         let workers = &self.inner.parallel.workers;
-        Parallel {
-            tokenizer: self.clone(),
-            workers: Arc::clone(workers.get_or_init(|| Arc::new(Workers::available()))),
-            strategy: Synchronised::new(),
-            is_forced: false,
-        }
+        let workers = workers.get_or_init(|| Arc::new(Workers::available()));
+        Parallel::new(self.clone(), workers)
     }
 }
 
@@ -158,21 +154,12 @@ impl Batch {
 
 impl Parallel {
     /// A tokenizer with these threads.
-    #[cfg(feature = "tokenizer-json")]
-    pub(crate) fn new(
-        tokenizer: Tokenizer,
-        workers: &Arc<Workers>,
-        part_bytes: Option<usize>,
-    ) -> Self {
-        let parallel = Self {
+    pub(crate) fn new(tokenizer: Tokenizer, workers: &Arc<Workers>) -> Self {
+        Self {
             tokenizer,
             workers: Arc::clone(workers),
             strategy: Synchronised::new(),
             is_forced: false,
-        };
-        match part_bytes {
-            Some(bytes) => parallel.part_bytes(bytes),
-            None => parallel,
         }
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bpe_core::TokenId;
-use bpe_parallel::{Divide, OnError, Tokens, Wanted, Workers};
+use bpe_parallel::{Divide, OnError, Team, Tokens, Wanted, Workers};
 
 use crate::error::EncodeError;
 use crate::offsets::Encoding;
@@ -319,7 +319,13 @@ impl PipelineParallel {
     fn direct(&self, text: &str) -> Option<Parallel> {
         let tokenizer = self.pipeline.direct_for(text)?;
         let is_known = tokenizer.patterns().len() == tokenizer.inner.lexers.len();
-        is_known.then(|| Parallel::new(tokenizer.clone(), &self.workers, self.part_bytes))
+        is_known.then(|| {
+            let parallel = Parallel::new(tokenizer.clone(), &self.workers);
+            match self.part_bytes {
+                Some(bytes) => parallel.part_bytes(bytes),
+                None => parallel,
+            }
+        })
     }
 
     fn is_short(&self, bytes: usize) -> bool {
@@ -349,18 +355,13 @@ impl PipelineParallel {
         on_error: OnError,
     ) -> (bpe_parallel::Batch, Vec<(usize, EncodeError)>) {
         let bytes: usize = texts.iter().map(|text| text.as_ref().len()).sum();
-        let alone;
-        let workers = match self.is_short(bytes) {
-            true => {
-                alone = Workers::new(1);
-                &alone
-            }
-            false => &*self.workers,
-        };
         let pipeline = &self.pipeline;
         let divided = Texts { pipeline, wanted };
-        let (batch, errors, _) =
-            workers.run(|team| divided.documents(texts, self.part_bytes, on_error, team));
+        let run = |team: Team<'_>| divided.documents(texts, self.part_bytes, on_error, team);
+        let (batch, errors, _) = match self.is_short(bytes) {
+            true => run(Team::ALONE),
+            false => self.workers.run(run),
+        };
         (batch, errors)
     }
 
@@ -369,9 +370,10 @@ impl PipelineParallel {
         let texts = separate(batch, &self.workers);
         match self.adds_special {
             false => texts,
-            true => self
-                .workers
-                .run(|team| team.map(&texts, |ids| self.pipeline.with_added(ids.clone()))),
+            true => {
+                let texts = texts.into_iter();
+                texts.map(|ids| self.pipeline.with_added(ids)).collect()
+            }
         }
     }
 }

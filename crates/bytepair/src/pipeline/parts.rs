@@ -43,7 +43,7 @@ const REACH: usize = 1024;
 /// ```
 #[derive(Debug, Clone)]
 pub struct PipelineCuts {
-    pipeline: Pipeline,
+    pub(crate) pipeline: Pipeline,
 }
 
 impl Pipeline {
@@ -179,14 +179,6 @@ pub(crate) enum Stretch {
     Text { range: Range<usize>, goes_on: bool },
 }
 
-impl Stretch {
-    fn range(&self) -> &Range<usize> {
-        match self {
-            Self::Added { range, .. } | Self::Text { range, .. } => range,
-        }
-    }
-}
-
 /// Texts of a pipeline, as the scheduler sees them.
 pub(crate) struct Texts<'p> {
     pub(crate) pipeline: &'p Pipeline,
@@ -204,10 +196,6 @@ impl<S: AsRef<str> + Sync> Divide<S> for Texts<'_> {
 
     fn parts(&self, text: &S, size: usize) -> Vec<Vec<Stretch>> {
         self.pipeline.in_parts(text.as_ref(), size)
-    }
-
-    fn part_bytes(part: &Vec<Stretch>) -> usize {
-        part.iter().map(|stretch| stretch.range().len()).sum()
     }
 
     fn encode(&self, text: &S, tokens: &mut Tokens) -> Result<(), EncodeError> {

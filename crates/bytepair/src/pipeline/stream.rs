@@ -43,7 +43,6 @@ impl Pipeline {
     pub fn stream(&self) -> Result<PipelineStream, StreamError> {
         Ok(PipelineStream {
             cuts: self.cuts()?,
-            pipeline: self.clone(),
             held: Vec::new(),
             start: 0,
             sought: 0,
@@ -58,9 +57,8 @@ impl Pipeline {
 /// has: in ordinary text a word or a line, in text that no step cuts all of it, up to the
 /// [limit](PipelineStream::with_limit). Where nothing was cut, the next cut is looked for when twice as much is held.
 ///
-/// Cost: O(bytes), as [`Pipeline::encode`].
+/// Cost: that of [`Pipeline::encode`], and with each push a look at what is held for a cut.
 pub struct PipelineStream {
-    pipeline: Pipeline,
     cuts: PipelineCuts,
     held: Vec<u8>,
     /// Where what is held begins in the text.
@@ -78,7 +76,7 @@ impl PipelineStream {
     }
 
     /// Takes the next bytes of the text, and appends tokens that have become certain to `ids`. A character may come
-    /// in several pieces. O(bytes).
+    /// in several pieces. O(bytes), of those that are held too.
     ///
     /// # Errors
     ///
@@ -125,7 +123,7 @@ impl PipelineStream {
 
     /// The pipeline.
     pub fn pipeline(&self) -> &Pipeline {
-        &self.pipeline
+        &self.cuts.pipeline
     }
 
     fn check_limit(&self) -> Result<(), StreamError> {
@@ -164,7 +162,7 @@ impl PipelineStream {
 impl fmt::Debug for PipelineStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PipelineStream")
-            .field("pipeline", &self.pipeline)
+            .field("pipeline", self.pipeline())
             .field("held", &self.held.len())
             .finish_non_exhaustive()
     }
