@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::fmt;
 
 use bpe_core::{Atoms, TokenId, byte_level};
+use bpe_lexers::Pattern;
 use serde_json::{Map, Value, json};
 
+use crate::pipeline::oniguruma;
 use crate::specials::SpecialKind;
 use crate::tokenizer::Tokenizer;
 
@@ -19,7 +21,8 @@ impl Tokenizer {
     ///
     /// # Errors
     ///
-    /// Lexers of the caller's own, which have no pattern to write, a special token with a second text
+    /// Lexers of the caller's own, which have no pattern to write, a pattern that means something else by the
+    /// rules of Oniguruma, which `tokenizers` reads patterns by (the message says what), a special token with a second text
     /// (`o200k_harmony` has one), or a token of characters that reads like one for a byte, as `<0x41>`.
     ///
     /// ```
@@ -80,9 +83,11 @@ impl Tokenizer {
         let byte_level = json!({
             "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false,
         });
-        let splits = self.patterns().iter().map(|pattern| {
+        let patterns = self.patterns().iter().map(pattern_spelling);
+        let patterns = patterns.collect::<Result<Vec<_>, _>>()?;
+        let splits = patterns.iter().map(|regex| {
             json!({
-                "type": "Split", "pattern": { "Regex": pattern.as_str() },
+                "type": "Split", "pattern": { "Regex": regex },
                 "behavior": "Isolated", "invert": false,
             })
         });
@@ -134,6 +139,10 @@ enum SaveKind {
     SameText(String),
     CustomLexers,
     Alias(String),
+    Pattern {
+        pattern: String,
+        read: Result<String, &'static str>,
+    },
 }
 
 impl fmt::Display for SaveError {
@@ -151,8 +160,41 @@ impl fmt::Display for SaveError {
                     "special token {text:?}: a tokenizer.json has one text for an id"
                 )
             }
+            SaveKind::Pattern { pattern, read } => {
+                write!(
+                    f,
+                    "the pattern {pattern} means something else in a tokenizer.json: "
+                )?;
+                match read {
+                    Ok(read) => write!(f, "there it is {read}"),
+                    Err(what) => write!(f, "{what} is not read there"),
+                }
+            }
         }
     }
 }
 
 impl std::error::Error for SaveError {}
+
+/// How `pattern` is spelled in a `tokenizer.json`, which is read by the rules of Oniguruma: as it is, or
+/// as its family is.
+fn pattern_spelling(pattern: &Pattern) -> Result<String, SaveError> {
+    let family = pattern.family();
+    let known = family.map(Pattern::of_family);
+    let mut failed = None;
+    for spelled in [Some(pattern), known.as_ref()].into_iter().flatten() {
+        let read = oniguruma::translate(spelled.as_str()).map(|read| read.regex);
+        if let Ok(read) = &read {
+            let is_same = read == spelled.as_str()
+                || family.is_some() && Pattern::new(read).family() == family;
+            if is_same {
+                return Ok(spelled.as_str().to_owned());
+            }
+        }
+        failed.get_or_insert(read);
+    }
+    Err(SaveError(SaveKind::Pattern {
+        pattern: pattern.as_str().to_owned(),
+        read: failed.map_or(Err("it"), |read| read.map_err(|refused| refused.what)),
+    }))
+}

@@ -6,7 +6,9 @@
     feature = "r50k_base"
 ))]
 
-use bytepair::{Dictionary, LoadError, Pattern, ReadLimits, Specials, Tokenizer, TokenizerBuilder};
+use bytepair::{
+    Dictionary, Family, LoadError, Pattern, ReadLimits, Specials, Tokenizer, TokenizerBuilder,
+};
 
 const LIMITS: ReadLimits = ReadLimits {
     file: 1 << 24,
@@ -103,13 +105,16 @@ fn what_is_not_done_is_refused_by_name() {
                 {"type": "Split", "pattern": {"String": " "}, "behavior": "Isolated"}]}"#,
             "a stage after ByteLevel",
         ),
-        ("pre_tokenizer", &split(r#"{"Regex": "a$"}"#), "$"),
         (
             "pre_tokenizer",
-            &split(r#"{"Regex": "(?im:a)[^$]"}"#),
-            "flag m",
+            &split(r#"{"Regex": "a(?im:a)"}"#),
+            "a group of this kind, at byte 1 of the pattern",
         ),
-        ("pre_tokenizer", &split(r#"{"Regex": "a\\Z"}"#), "\\Z"),
+        (
+            "pre_tokenizer",
+            &split(r#"{"Regex": "(a)\\1"}"#),
+            "an escape of this kind, at byte 3 of the pattern",
+        ),
         ("model", r#"{"type": "Unigram", "vocab": []}"#, "Unigram"),
         (
             "added_tokens",
@@ -151,6 +156,33 @@ fn a_text_that_is_a_token_already_gets_no_second_id() {
     let added = r#"[{"id": 1000, "content": "ab", "special": true}]"#;
     let error = load(&[("added_tokens", added)]).expect_err("ab has the id 256");
     assert!(error.to_string().contains("256"), "{error}");
+}
+
+#[test]
+fn a_pattern_that_a_tokenizer_json_would_mean_otherwise_is_not_written() {
+    let own = |pattern: &str| {
+        let vocabulary =
+            bytepair::Vocabulary::new((0..=255_u8).map(|byte| (u32::from(byte), [byte])));
+        let dictionary = Dictionary::from_ranks(vocabulary.expect("bytes")).expect("ranks");
+        let builder = TokenizerBuilder::new(&dictionary);
+        let tokenizer = builder.pattern(Pattern::new(pattern)).build();
+        tokenizer.expect("a pattern").to_tokenizer_json()
+    };
+    let error = own(r"\w+|\W")
+        .expect_err("tokenizers has another \\w")
+        .to_string();
+    assert!(error.contains("there it is [\\p{Alphabetic}"), "{error}");
+    let error = own(r"a\pL|.").expect_err("no braces").to_string();
+    assert!(error.contains("a property without braces"), "{error}");
+    // tiktoken's spellings: `$` behind all white space is the end of the text, whatever it means elsewhere,
+    // but `{1,3}+` repeats.
+    let gpt2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s";
+    let written = own(gpt2).expect("the same");
+    let back = Tokenizer::from_tokenizer_json(written.as_bytes(), &LIMITS).expect("ours");
+    assert_eq!(back.patterns()[0].family(), Some(Family::Gpt2));
+    let error = own(Pattern::of_family(Family::Cl100kOfTiktoken).as_str());
+    let error = error.expect_err("digits").to_string();
+    assert!(error.contains(r"(?:\p{N}{1,3})+"), "{error}");
 }
 
 #[test]

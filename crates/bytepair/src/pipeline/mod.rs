@@ -19,6 +19,7 @@ pub(crate) mod node;
 mod normalize;
 mod normalized;
 mod normalizers;
+pub(crate) mod oniguruma;
 mod output;
 mod parallel;
 mod parts;

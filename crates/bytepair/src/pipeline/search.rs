@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::error::LoadError;
 use crate::pipeline::node::Node;
+use crate::pipeline::oniguruma::{Refused, translate};
 
 /// A string or a pattern, ready to be found.
 #[derive(Clone)]
@@ -49,12 +50,14 @@ impl Search {
         if regex.is_null() {
             return Err(node.malformed(expected));
         }
-        let pattern = oniguruma(&regex)?;
-        if pattern.family().is_none() && can_match_nothing(pattern.as_str()) {
+        let translated = translate(regex.text()?).map_err(|Refused { place, what }| {
+            regex.unsupported(format!("{what}, at byte {place} of the pattern,"))
+        })?;
+        if translated.can_be_empty {
             // `tokenizers` cuts at such matches.
             return Err(regex.unsupported("a pattern that can match nothing at all"));
         }
-        Self::new(&regex, None, pattern)
+        Self::new(&regex, None, Pattern::new(&translated.regex))
     }
 
     /// The string `text`.
@@ -135,48 +138,6 @@ impl fmt::Debug for Search {
     }
 }
 
-/// The pattern that `tokenizers` compiles with Oniguruma, in Ruby's syntax. What means something else
-/// there is refused: `^` and `$` stand at lines, `(?m)` is about the full stop, `\Z` comes before a last
-/// newline. Patterns of a known family have none of it.
-fn oniguruma(node: &Node<'_>) -> Result<Pattern, LoadError> {
-    let regex = node.text()?;
-    let pattern = Pattern::new(regex);
-    if pattern.family().is_some() {
-        return Ok(pattern);
-    }
-    let refused = |what: &str| {
-        let what = format!("{what}, which is another thing in Oniguruma's syntax,");
-        Err(node.unsupported(what))
-    };
-    let mut depth = 0_usize;
-    let mut characters = regex.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            '\\' => {
-                if let Some(escaped) = characters.next().filter(|next| "ZGKRX".contains(*next)) {
-                    return refused(&format!("\\{escaped}"));
-                }
-            }
-            '[' => {
-                depth += 1;
-                characters.next_if_eq(&'^');
-                characters.next_if_eq(&']');
-            }
-            ']' => depth = depth.saturating_sub(1),
-            '^' | '$' if depth == 0 => return refused(&character.to_string()),
-            '(' if depth == 0 && characters.next_if_eq(&'?').is_some() => {
-                while let Some(flag) = characters.next_if(|next| next.is_ascii_lowercase()) {
-                    if flag == 'm' || flag == 's' {
-                        return refused(&format!("the flag {flag}"));
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(pattern)
-}
-
 /// Adds all characters that a match can contain. False where it may hang on others: it looks at what stands
 /// before or behind it.
 fn add_characters(hir: &Hir, characters: &mut ClassUnicode) -> bool {
@@ -201,58 +162,6 @@ fn add_characters(hir: &Hir, characters: &mut ClassUnicode) -> bool {
             parts.iter().all(|part| add_characters(part, characters))
         }
     }
-}
-
-/// Whether a match of `regex` can be empty, as far as can be seen: what it looks ahead or behind at is no
-/// part of a match. No where it is beyond `regex-syntax` even without that.
-fn can_match_nothing(regex: &str) -> bool {
-    let hir = regex_syntax::parse(&without_looks(regex));
-    hir.is_ok_and(|hir| hir.properties().minimum_len() == Some(0))
-}
-
-/// `regex` with an empty group in place of each that looks ahead or behind, and without what keeps a
-/// match from being tried again (`++`, `(?>`).
-fn without_looks(regex: &str) -> String {
-    let mut plain = String::new();
-    // How deep in a class, and how deep in a group that looks.
-    let (mut class, mut look) = (0_usize, 0_usize);
-    let mut rest = regex;
-    while let Some(character) = rest.chars().next() {
-        let looks = ["(?=", "(?!", "(?<=", "(?<!"];
-        let mut taken = character.len_utf8();
-        let mut written = None;
-        match character {
-            '\\' => {
-                taken += rest
-                    .get(1..)
-                    .and_then(|rest| rest.chars().next())
-                    .map_or(0, char::len_utf8)
-            }
-            '[' => class += 1,
-            ']' => class = class.saturating_sub(1),
-            '(' if class == 0 && look > 0 => look += 1,
-            '(' if class == 0 && looks.iter().any(|open| rest.starts_with(open)) => {
-                look = 1;
-                plain.push_str("(?:)");
-            }
-            '(' if class == 0 && rest.starts_with("(?>") => {
-                (taken, written) = (3, Some("(?:"));
-            }
-            ')' if class == 0 && look > 0 => {
-                look -= 1;
-                written = Some("");
-            }
-            '*' | '+' | '?' if class == 0 && rest.get(1..2) == Some("+") => {
-                (taken, written) = (2, rest.get(..1));
-            }
-            _ => {}
-        }
-        if look == 0 {
-            plain.push_str(written.unwrap_or(rest.get(..taken).unwrap_or_default()));
-        }
-        rest = rest.get(taken..).unwrap_or_default();
-    }
-    plain
 }
 
 /// A regex that matches `text` and nothing else. Only what has a meaning is escaped: an escaped `<`
@@ -298,28 +207,30 @@ pub(crate) fn for_each_match(
 mod tests {
     use super::*;
 
+    /// A text, and the bytes of the matches in it.
+    type Found = (String, Vec<(usize, usize)>);
+
     #[test]
-    fn patterns_that_can_match_nothing_are_known() {
-        for regex in [
-            "a*",
-            "(?=b)",
-            "a|",
-            "(?<!a)(?=[)(])",
-            "(?>a*)",
-            "a*+",
-            r"(?=\()b?",
-        ] {
-            assert!(can_match_nothing(regex), "{regex}");
+    fn patterns_match_what_they_match_in_tokenizers() {
+        let cases = include_str!("../../tests/pattern_cases.json");
+        let cases: Vec<(String, Vec<Found>)> =
+            serde_json::from_str(cases).expect("what pattern_cases.py writes");
+        let mut run = 0;
+        for (regex, texts) in &cases {
+            let object = serde_json::json!({ "Regex": regex });
+            let search = match Search::read(&Node::new("pattern", &object)) {
+                Ok(search) => search,
+                Err(error) if error.is_unsupported() => continue,
+                Err(error) => panic!("{regex}: {error}"),
+            };
+            for (text, expected) in texts {
+                let mut found = Vec::new();
+                for_each_match(&search, text, |range| found.push((range.start, range.end)))
+                    .expect("few steps");
+                assert_eq!(&found, expected, "{regex} in {text:?}");
+            }
+            run += 1;
         }
-        for regex in [
-            r"\s+(?!\S)|\s+",
-            "a++",
-            "(?>a+)b*",
-            r"[(?=]+",
-            r"\(?=b",
-            "(?<=(a))b",
-        ] {
-            assert!(!can_match_nothing(regex), "{regex}");
-        }
+        assert_eq!(run, 400, "of {}", cases.len());
     }
 }

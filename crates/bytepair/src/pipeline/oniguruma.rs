@@ -1,0 +1,802 @@
+//! Patterns as `tokenizers` reads them, by Oniguruma in Ruby's syntax, written in the syntax of our
+//! engines.
+
+use regex_syntax::{is_escapeable_character, is_meta_character};
+
+/// How deep groups and classes may be nested.
+const DEEPEST: usize = 100;
+
+/// `\w` and the edges of `\b`, outside brackets: letters, marks, digits, connectors and six numbers.
+const WORD: &str = r"[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}²³¹¼-¾]";
+const NO_WORD: &str = r"[^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}²³¹¼-¾]";
+/// `\w` inside brackets.
+const WORD_IN_CLASS: &str = r"[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}]";
+const NO_WORD_IN_CLASS: &str = r"[^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}]";
+/// `\h`.
+const HEXADECIMAL: &str = "[0-9A-Fa-f]";
+const NO_HEXADECIMAL: &str = "[^0-9A-Fa-f]";
+
+/// A pattern in the syntax of our engines.
+#[derive(Debug)]
+pub(crate) struct Translated {
+    pub(crate) regex: String,
+    /// Whether a match can be empty, whatever stands beside it.
+    pub(crate) can_be_empty: bool,
+}
+
+/// What of a pattern is not done.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// The place in the pattern, in bytes.
+    pub(crate) place: usize,
+    pub(crate) what: &'static str,
+}
+
+/// Writes `pattern` so that our engines find the same matches. What means the same is copied, so that a
+/// known pattern stays one, and what is written is read again as it is. O(bytes).
+///
+/// # Errors
+///
+/// What is not known to mean the same, is malformed, or is nested too deep.
+pub(crate) fn translate(pattern: &str) -> Result<Translated, Refused> {
+    let mut reader = Reader {
+        pattern,
+        place: 0,
+        regex: String::new(),
+        depth: 0,
+        folds: false,
+        behind: false,
+        last_letter: None,
+    };
+    let can_be_empty = reader.alternatives()?;
+    match reader.peek() {
+        None => Ok(Translated {
+            regex: reader.regex,
+            can_be_empty,
+        }),
+        Some(_) => Err(reader.refused("a `)` without its `(`")),
+    }
+}
+
+struct Reader<'p> {
+    pattern: &'p str,
+    /// What is read, in bytes.
+    place: usize,
+    /// What is written.
+    regex: String,
+    depth: usize,
+    /// Whether letters match both cases here.
+    folds: bool,
+    /// Whether this is what a look-behind looks for.
+    behind: bool,
+    /// The letter just read, where it is one that could match a ligature together with the next, and
+    /// whether it stands where letters match both cases.
+    last_letter: Option<(char, bool)>,
+}
+
+/// What a quantifier stands behind.
+struct Atom {
+    can_be_empty: bool,
+    repeatable: bool,
+}
+
+const PLAIN: Atom = Atom {
+    can_be_empty: false,
+    repeatable: true,
+};
+const ASSERTION: Atom = Atom {
+    can_be_empty: true,
+    repeatable: false,
+};
+
+impl<'p> Reader<'p> {
+    fn rest(&self) -> &'p str {
+        self.pattern.get(self.place..).unwrap_or_default()
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let next = self.peek();
+        self.place += next.map_or(0, char::len_utf8);
+        next
+    }
+
+    /// Writes the next character as it is.
+    fn copy(&mut self) {
+        let next = self.next();
+        self.regex.extend(next);
+    }
+
+    fn eat(&mut self, text: &str) -> bool {
+        let found = self.rest().starts_with(text);
+        self.place += if found { text.len() } else { 0 };
+        found
+    }
+
+    fn refused(&self, what: &'static str) -> Refused {
+        Refused {
+            place: self.place,
+            what,
+        }
+    }
+
+    fn refused_at(&self, place: usize, what: &'static str) -> Refused {
+        Refused { place, what }
+    }
+
+    /// Reads up to the end of the group; says whether that can be empty.
+    fn alternatives(&mut self) -> Result<bool, Refused> {
+        if self.depth >= DEEPEST {
+            return Err(self.refused("groups nested so deep"));
+        }
+        self.depth += 1;
+        let mut can_be_empty = self.branch()?;
+        while self.eat("|") {
+            self.regex.push('|');
+            self.last_letter = None;
+            can_be_empty |= self.branch()?;
+        }
+        self.depth -= 1;
+        Ok(can_be_empty)
+    }
+
+    fn branch(&mut self) -> Result<bool, Refused> {
+        let mut can_be_empty = true;
+        while let Some(next) = self.peek() {
+            if next == '|' || next == ')' {
+                break;
+            }
+            let (place, written) = (self.place, self.regex.len());
+            let atom = self.atom()?;
+            can_be_empty &= self.quantified(&atom, place, written)?;
+        }
+        Ok(can_be_empty)
+    }
+
+    fn atom(&mut self) -> Result<Atom, Refused> {
+        let place = self.place;
+        let Some(character) = self.next() else {
+            return Err(self.refused("an end where more should follow"));
+        };
+        match character {
+            '(' => return self.group(place),
+            '[' => {
+                self.last_letter = None;
+                self.class(place)?;
+            }
+            '\\' => return self.escape(place),
+            '.' => self.written("."),
+            // Lines begin behind each newline but one that ends the text, and end before each and at the end.
+            '^' => return Ok(self.assertion(r"(?:\A|(?<=\n)(?!\z))")),
+            '$' => return Ok(self.assertion(r"(?:(?=\n)|\z)")),
+            '*' | '+' | '?' => {
+                return Err(self.refused_at(place, "a quantifier with nothing before it"));
+            }
+            '{' if self.interval().is_some() => {
+                return Err(self.refused_at(place, "a quantifier with nothing before it"));
+            }
+            _ => self.literal(place, character)?,
+        }
+        Ok(PLAIN)
+    }
+
+    /// Writes what is no letter.
+    fn written(&mut self, regex: &str) {
+        self.last_letter = None;
+        self.regex.push_str(regex);
+    }
+
+    fn assertion(&mut self, regex: &str) -> Atom {
+        self.written(regex);
+        ASSERTION
+    }
+
+    /// Writes what our engines would fold, and Oniguruma does not.
+    fn set(&mut self, regex: &str) {
+        match self.folds {
+            true => self.written(&format!("(?-i:{regex})")),
+            false => self.written(regex),
+        }
+    }
+
+    /// Writes a character that stands for itself.
+    fn literal(&mut self, place: usize, character: char) -> Result<(), Refused> {
+        self.letter(place, character)?;
+        if is_meta_character(character) {
+            self.regex.push('\\');
+        }
+        self.regex.push(character);
+        Ok(())
+    }
+
+    /// Refuses letters that Oniguruma would fold into one with others, or one into others, as sharp s is.
+    fn letter(&mut self, place: usize, character: char) -> Result<(), Refused> {
+        if self.folds && !character.is_ascii() {
+            let refused = "a character beyond ASCII that matches both cases";
+            return Err(self.refused_at(place, refused));
+        }
+        let letter = character.to_ascii_lowercase();
+        if let Some((before, folds)) = self.last_letter
+            && (folds || self.folds)
+            && matches!((before, letter), ('s', 's' | 't') | ('f', 'f' | 'i' | 'l'))
+        {
+            let refused = "letters of a ligature that match both cases (ss, st, ff, fi, fl)";
+            return Err(self.refused_at(place, refused));
+        }
+        self.last_letter = matches!(letter, 's' | 'f').then_some((letter, self.folds));
+        Ok(())
+    }
+
+    /// Reads a group, behind its `(`.
+    fn group(&mut self, place: usize) -> Result<Atom, Refused> {
+        let part = |can_be_empty| Atom {
+            can_be_empty,
+            repeatable: true,
+        };
+        if !self.eat("?") {
+            return Ok(part(self.inner("(", place)?));
+        }
+        for look in ["=", "!", "<=", "<!"] {
+            if self.eat(look) {
+                self.last_letter = None;
+                let before = self.behind;
+                self.behind |= look.starts_with('<');
+                let is_empty = self.inner(&format!("(?{look}"), place)?;
+                self.behind = before;
+                if is_empty && look.starts_with('<') {
+                    let refused = "a look-behind at what can be nothing";
+                    return Err(self.refused_at(place, refused));
+                }
+                self.last_letter = None;
+                return Ok(ASSERTION);
+            }
+        }
+        for kind in [":", ">"] {
+            if self.eat(kind) {
+                if self.behind && kind == ">" {
+                    return Err(self.refused_at(place, "a look-behind at what takes all it can"));
+                }
+                return Ok(part(self.inner(&format!("(?{kind}"), place)?));
+            }
+        }
+        for (flag, folds) in [("i", true), ("-i", false)] {
+            let written = format!("(?{flag}:");
+            let before = self.folds;
+            if self.rest().starts_with(&format!("{flag}:")) {
+                self.place += flag.len() + 1;
+                self.folds = folds;
+                let can_be_empty = self.inner(&written, place)?;
+                self.folds = before;
+                return Ok(part(can_be_empty));
+            }
+            if self.rest().starts_with(&format!("{flag})")) {
+                // It holds to the end of the group, and takes the alternatives behind it along.
+                self.place += flag.len() + 1;
+                self.folds = folds;
+                self.regex.push_str(&written);
+                let can_be_empty = self.alternatives()?;
+                self.regex.push(')');
+                self.folds = before;
+                return Ok(Atom {
+                    can_be_empty,
+                    repeatable: false,
+                });
+            }
+        }
+        Err(self.refused_at(place, "a group of this kind"))
+    }
+
+    /// Reads a group from behind its beginning, which is written as `open`; says whether it can be empty.
+    fn inner(&mut self, open: &str, place: usize) -> Result<bool, Refused> {
+        self.regex.push_str(open);
+        let can_be_empty = self.alternatives()?;
+        if !self.eat(")") {
+            return Err(self.refused_at(place, "a `(` without its `)`"));
+        }
+        self.regex.push(')');
+        Ok(can_be_empty)
+    }
+
+    /// Reads what repeats the atom that was read from `place` on and is written from `written` on.
+    /// Says whether that can be empty.
+    fn quantified(&mut self, atom: &Atom, place: usize, written: usize) -> Result<bool, Refused> {
+        let start = self.place;
+        let (least, most) = match self.peek() {
+            Some('*') => (0, None),
+            Some('+') => (1, None),
+            Some('?') => (0, Some(1)),
+            Some('{') => match self.interval() {
+                Some((least, most, _)) => (least, most),
+                None => return Ok(atom.can_be_empty),
+            },
+            _ => return Ok(atom.can_be_empty),
+        };
+        if !atom.repeatable {
+            return Err(self.refused("a quantifier behind what is no part of a match"));
+        }
+        if atom.can_be_empty && most.is_none_or(|most| most > 1) {
+            return Err(self.refused_at(place, "a repetition of what can match nothing"));
+        }
+        if most.is_some_and(|most| most < least) {
+            return Err(self.refused("a quantifier whose numbers fall"));
+        }
+        self.last_letter = None;
+        if self.peek() == Some('{') {
+            self.counted(least, most, written);
+        } else {
+            self.copy();
+            // `??`, `?+` and the like are the lazy and the possessive form.
+            if self.behind && self.peek() == Some('+') {
+                return Err(self.refused("a look-behind at what takes all it can"));
+            }
+            if matches!(self.peek(), Some('?' | '+')) {
+                self.copy();
+            }
+        }
+        let again = matches!(self.peek(), Some('*' | '+' | '?')) || self.interval().is_some();
+        if again {
+            return Err(self.refused_at(start, "a quantifier behind a quantifier"));
+        }
+        Ok(atom.can_be_empty || least == 0)
+    }
+
+    /// Writes the interval that comes next. `{n}?` is a choice here, and `{n}+` a repetition.
+    fn counted(&mut self, least: u32, most: Option<u32>, written: usize) {
+        let length = self.interval().map_or(0, |(.., length)| length);
+        let read = self.rest().get(..length).unwrap_or_default();
+        self.place += length;
+        match read.strip_prefix("{,") {
+            Some(read) => self.regex.push_str(&format!("{{0,{read}")),
+            None => self.regex.push_str(read),
+        }
+        let is_fixed = most == Some(least);
+        match self.peek() {
+            Some('?') if !is_fixed => self.copy(),
+            Some(suffix @ ('?' | '+')) => {
+                self.place += 1;
+                self.regex.insert_str(written, "(?:");
+                self.regex.push(')');
+                self.regex.push(suffix);
+            }
+            _ => {}
+        }
+    }
+
+    /// The interval that comes next, if it is one: the least, the most, and its length in bytes. A `{` that
+    /// begins none stands for itself.
+    fn interval(&self) -> Option<(u32, Option<u32>, usize)> {
+        let (inside, _) = self.rest().strip_prefix('{')?.split_once('}')?;
+        let number = |digits: &str| match digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => digits.parse().ok(),
+            false => None,
+        };
+        let length = inside.len() + 2;
+        match inside.split_once(',') {
+            None => {
+                let fixed = number(inside)?;
+                Some((fixed, Some(fixed), length))
+            }
+            Some(("", "")) => None,
+            Some(("", most)) => Some((0, Some(number(most)?), length)),
+            Some((least, "")) => Some((number(least)?, None, length)),
+            Some((least, most)) => Some((number(least)?, Some(number(most)?), length)),
+        }
+    }
+
+    /// Reads an escape outside brackets, behind its `\`.
+    fn escape(&mut self, place: usize) -> Result<Atom, Refused> {
+        let escaped = self.peek();
+        match escaped {
+            Some('w') => self.set(WORD),
+            Some('W') => self.set(NO_WORD),
+            Some('h') => self.set(HEXADECIMAL),
+            Some('H') => self.set(NO_HEXADECIMAL),
+            Some('d') => self.set(r"\d"),
+            Some('D') => self.set(r"\D"),
+            Some('s') => self.set(r"\s"),
+            Some('S') => self.set(r"\S"),
+            Some('b' | 'B' | 'A' | 'z' | 'Z') => {
+                self.place += 1;
+                let edge = |after, before| {
+                    format!("(?:(?<={WORD})(?{after}{WORD})|(?<!{WORD})(?{before}{WORD}))")
+                };
+                let regex = match escaped {
+                    Some('b') => edge("!", "="),
+                    Some('B') => edge("=", "!"),
+                    Some('A') => r"\A".to_owned(),
+                    Some('z') => r"\z".to_owned(),
+                    _ => r"(?=\n?\z)".to_owned(),
+                };
+                return Ok(self.assertion(&regex));
+            }
+            Some('p' | 'P') => {
+                let property = self.property(place)?;
+                self.set(&property);
+                return Ok(PLAIN);
+            }
+            _ => {
+                let character = self.escaped_character(place)?;
+                self.letter(place, character)?;
+                self.push_escaped(character);
+                return Ok(PLAIN);
+            }
+        }
+        self.place += 1;
+        Ok(PLAIN)
+    }
+
+    /// Writes a character that was read as an escape.
+    fn push_escaped(&mut self, character: char) {
+        match character {
+            '\n' => self.regex.push_str(r"\n"),
+            '\r' => self.regex.push_str(r"\r"),
+            '\t' => self.regex.push_str(r"\t"),
+            _ if character.is_control() => {
+                self.regex
+                    .push_str(&format!("\\x{{{:X}}}", u32::from(character)));
+            }
+            _ => {
+                if is_escapeable_character(character) {
+                    self.regex.push('\\');
+                }
+                self.regex.push(character);
+            }
+        }
+    }
+
+    /// Reads the character that an escape stands for, behind its `\`.
+    fn escaped_character(&mut self, place: usize) -> Result<char, Refused> {
+        let Some(escaped) = self.next() else {
+            return Err(self.refused_at(place, "a `\\` at the end"));
+        };
+        let code = match escaped {
+            'n' => return Ok('\n'),
+            'r' => return Ok('\r'),
+            't' => return Ok('\t'),
+            'f' => return Ok('\u{C}'),
+            'v' => return Ok('\u{B}'),
+            'a' => return Ok('\u{7}'),
+            'e' => return Ok('\u{1B}'),
+            'x' if self.eat("{") => {
+                let digits = self.rest().split('}').next().unwrap_or_default();
+                self.place += digits.len();
+                hexadecimal(digits, 1..=8).filter(|_| self.eat("}"))
+            }
+            // Two digits are a byte of UTF-8.
+            'x' => self.digits(2).filter(|code| *code < 0x80),
+            'u' => self.digits(4),
+            _ if escaped.is_alphanumeric() => None,
+            _ => return Ok(escaped),
+        };
+        code.and_then(char::from_u32)
+            .ok_or_else(|| self.refused_at(place, "an escape of this kind"))
+    }
+
+    /// Reads `count` hexadecimal digits.
+    fn digits(&mut self, count: usize) -> Option<u32> {
+        let digits = self.rest().get(..count)?;
+        self.place += count;
+        hexadecimal(digits, count..=count)
+    }
+
+    /// Reads a property, from its `p` or `P` on, and returns how it is written.
+    fn property(&mut self, place: usize) -> Result<String, Refused> {
+        let refused = "a property other than a general category or a script";
+        let negated = self.next() == Some('P');
+        if !self.eat("{") {
+            return Err(self.refused_at(place, "a property without braces"));
+        }
+        let negated = negated != self.eat("^");
+        let name = self.rest().split('}').next().unwrap_or_default();
+        self.place += name.len();
+        let is_name = name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let known = |kind| regex_syntax::parse(&format!(r"\p{{{kind}={name}}}")).is_ok();
+        let own = ["Alphabetic", "Lowercase", "Uppercase", "White_Space"];
+        if !self.eat("}") || !is_name || !(known("gc") || known("sc") || own.contains(&name)) {
+            return Err(self.refused_at(place, refused));
+        }
+        let sign = if negated { 'P' } else { 'p' };
+        Ok(format!(r"\{sign}{{{name}}}"))
+    }
+
+    /// Reads a class, behind its `[`.
+    fn class(&mut self, place: usize) -> Result<(), Refused> {
+        if self.depth >= DEEPEST {
+            return Err(self.refused("classes nested so deep"));
+        }
+        self.depth += 1;
+        self.regex.push('[');
+        let negated = self.eat("^");
+        if negated {
+            self.regex.push('^');
+        }
+        // What stands on this side of the last `&&`.
+        let mut items = 0_usize;
+        loop {
+            let start = self.place;
+            let Some(character) = self.next() else {
+                return Err(self.refused_at(place, "a `[` without its `]`"));
+            };
+            match character {
+                ']' if items > 0 => break,
+                '[' if self.rest().starts_with(':') => self.bracket(start)?,
+                '[' if self.folds => {
+                    return Err(
+                        self.refused_at(start, "a class in a class that matches both cases")
+                    );
+                }
+                '[' if negated && self.rest().starts_with('^') => {
+                    // It goes wrong in Oniguruma where the class inside has all characters.
+                    return Err(self.refused_at(start, "a negated class in a negated class"));
+                }
+                '[' => self.class(start)?,
+                '&' if self.rest().starts_with('&') => {
+                    self.place += 1;
+                    if self.folds {
+                        let refused = "an intersection that matches both cases";
+                        return Err(self.refused_at(start, refused));
+                    }
+                    if items == 0 || self.rest().starts_with(['&', ']']) {
+                        return Err(
+                            self.refused_at(start, "an intersection with nothing on one side")
+                        );
+                    }
+                    self.regex.push_str("&&");
+                    items = 0;
+                    continue;
+                }
+                _ => self.item(start, character)?,
+            }
+            items += 1;
+        }
+        self.regex.push(']');
+        self.depth -= 1;
+        Ok(())
+    }
+
+    /// Reads what stands in a class, behind its first character: a range, a character, or a named set.
+    fn item(&mut self, start: usize, character: char) -> Result<(), Refused> {
+        if character == '\\' {
+            let set = match self.peek() {
+                Some('w') => Some(WORD_IN_CLASS),
+                Some('W') => Some(NO_WORD_IN_CLASS),
+                Some('h') => Some(HEXADECIMAL),
+                Some('H') => Some(NO_HEXADECIMAL),
+                Some('d') => Some(r"\d"),
+                Some('D') => Some(r"\D"),
+                Some('s') => Some(r"\s"),
+                Some('S') => Some(r"\S"),
+                _ => None,
+            };
+            if let Some(set) = set {
+                self.place += 1;
+                return self.named(start, set);
+            }
+            if matches!(self.peek(), Some('p' | 'P')) {
+                let property = self.property(start)?;
+                return self.named(start, &property);
+            }
+        }
+        let first = self.member(start, character)?;
+        let ends = self.rest().starts_with("-]") || self.rest().starts_with("-&&");
+        if !self.rest().starts_with('-') || ends {
+            return Ok(());
+        }
+        self.place += 1;
+        self.regex.push('-');
+        let place = self.place;
+        let last = match self.next() {
+            Some(last) if !"[-".contains(last) && character != '-' => self.member(place, last)?,
+            _ => return Err(self.refused_at(start, "a range of this kind")),
+        };
+        match first <= last {
+            // A third end would be one of another range.
+            true if self.rest().starts_with('-') && !self.rest().starts_with("-]") => {
+                Err(self.refused("a `-` between two ranges"))
+            }
+            true => Ok(()),
+            false => Err(self.refused_at(start, "a range that falls")),
+        }
+    }
+
+    /// Writes a named set in a class.
+    fn named(&mut self, start: usize, set: &str) -> Result<(), Refused> {
+        if self.folds {
+            return Err(self.refused_at(start, "a named set in brackets that matches both cases"));
+        }
+        if self.rest().starts_with('-') && !self.rest().starts_with("-]") {
+            return Err(self.refused("a `-` behind a named set"));
+        }
+        self.regex.push_str(set);
+        Ok(())
+    }
+
+    /// Reads a character of a class and writes it.
+    fn member(&mut self, start: usize, character: char) -> Result<char, Refused> {
+        let member = match character {
+            '\\' if self.eat("b") => '\u{8}',
+            '\\' => self.escaped_character(start)?,
+            // A `-` that is neither first nor last begins no range.
+            '-' if !self.rest().starts_with(']') && !self.regex.ends_with(['[', '^']) => {
+                return Err(self.refused_at(start, "a `-` that is neither first nor last"));
+            }
+            _ => character,
+        };
+        if self.folds && !member.is_ascii() {
+            let refused = "a character beyond ASCII that matches both cases";
+            return Err(self.refused_at(start, refused));
+        }
+        match character {
+            '\\' => self.push_escaped(member),
+            _ => {
+                let special = "[]&~-".contains(character) && !self.stands_alone(start, character);
+                if special {
+                    self.regex.push('\\');
+                }
+                self.regex.push(character);
+            }
+        }
+        Ok(member)
+    }
+
+    /// Whether a character with a meaning in our classes has none here: `&` and `~` that are not doubled.
+    fn stands_alone(&self, start: usize, character: char) -> bool {
+        "&~".contains(character)
+            && !self.rest().starts_with(character)
+            && !self
+                .pattern
+                .get(..start)
+                .unwrap_or_default()
+                .ends_with(character)
+    }
+
+    /// Reads a POSIX bracket, behind its `[`.
+    fn bracket(&mut self, start: usize) -> Result<(), Refused> {
+        self.place += 1;
+        let negated = self.eat("^");
+        let name = self.rest().split(":]").next().unwrap_or_default();
+        let set = match name {
+            "alpha" => r"\p{Alphabetic}",
+            "alnum" => r"\p{Alphabetic}\p{Nd}",
+            "ascii" => r"\x00-\x7F",
+            "blank" => r"\p{Zs}\t",
+            "cntrl" => r"\p{Cc}",
+            "digit" => r"\p{Nd}",
+            "lower" => r"\p{Lowercase}",
+            "punct" => r"\p{P}\p{S}",
+            "space" => r"\s",
+            "upper" => r"\p{Uppercase}",
+            "word" => r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}",
+            "xdigit" => "0-9A-Fa-f",
+            _ => return Err(self.refused_at(start, "a POSIX bracket of this name")),
+        };
+        self.place += name.len() + 2;
+        let sign = if negated { "^" } else { "" };
+        self.named(start, &format!("[{sign}{set}]"))
+    }
+}
+
+/// The number that so many hexadecimal digits stand for.
+fn hexadecimal(digits: &str, count: std::ops::RangeInclusive<usize>) -> Option<u32> {
+    let are_digits = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (are_digits && count.contains(&digits.len()))
+        .then(|| u32::from_str_radix(digits, 16).ok())
+        .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_means_the_same_is_copied_and_the_rest_is_written_anew() {
+        for (pattern, written) in [
+            (
+                r"[^\r\n\p{L}\p{N}]?\p{L}+(?i:'s|'t)",
+                r"[^\r\n\p{L}\p{N}]?\p{L}+(?i:'s|'t)",
+            ),
+            (
+                r"[!#$%&'\-./:@\[\\\]^_`{|}~]",
+                r"[!#$%&'\-./:@\[\\\]^_`{|}~]",
+            ),
+            (r"\s+(?!\S)|a*?b++", r"\s+(?!\S)|a*?b++"),
+            (r"\p{N}{1,3}+", r"(?:\p{N}{1,3})+"),
+            (r"a{2}?b{,3}", r"(?:a{2})?b{0,3}"),
+            ("ab(?i)c|d", "ab(?i:c|d)"),
+            (r"(?i:\p{Lu})[]a]{x", r"(?i:(?-i:\p{Lu}))[\]a]\{x"),
+            (
+                r"[[:^digit:]~~&x]\h\u00e9\<",
+                r"[[^\p{Nd}]\~\~&x][0-9A-Fa-f]é<",
+            ),
+            (r"a$", r"a(?:(?=\n)|\z)"),
+        ] {
+            let read = translate(pattern).expect(pattern);
+            assert_eq!(read.regex, written);
+            assert_eq!(translate(written).expect(written).regex, written);
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_to_mean_the_same_is_refused_with_its_place() {
+        for (pattern, place) in [
+            (r"a\1", 1),
+            (r"\pL", 0),
+            ("a(?m:b)", 1),
+            ("b(?<name>a)", 1),
+            ("a(b", 1),
+            ("ab)", 2),
+            ("é[a", 2),
+            ("*a", 0),
+            ("a**", 1),
+            ("(?=a)*b", 5),
+            ("(a*)+", 0),
+            ("a{3,1}", 1),
+            (r"(?i)a\xe9", 5),
+            ("(?i)ß", 4),
+            ("(?i)as(?:s)", 9),
+            (r"(?i)[\p{L}]", 5),
+            ("[a-c-e]", 4),
+            (r"[\w-a]", 3),
+            ("[a&&&b]", 2),
+            ("[[:graph:]]", 1),
+            (r"\p{Foo}", 0),
+            ("(?<=a*)b", 0),
+            ("(?<!a++)b", 6),
+            ("[^[^a]b]", 2),
+        ] {
+            assert_eq!(
+                translate(pattern).expect_err(pattern).place,
+                place,
+                "{pattern}"
+            );
+        }
+        for nested in [
+            "(".repeat(1_000_000),
+            "[a".repeat(1_000_000),
+            "(?i)".repeat(1_000_000),
+        ] {
+            assert!(translate(&nested).is_err());
+        }
+    }
+
+    #[test]
+    fn patterns_that_can_match_nothing_are_known() {
+        for pattern in [
+            "a*",
+            "(?=b)",
+            "a|",
+            "(?<!a)(?=[)(])",
+            "(?>a*)",
+            "a*+",
+            r"(?=\()b?",
+            "",
+            "(?i)",
+            "^",
+            "a{0}",
+        ] {
+            assert!(
+                translate(pattern).is_ok_and(|read| read.can_be_empty),
+                "{pattern}"
+            );
+        }
+        for pattern in [
+            r"\s+(?!\S)|\s+",
+            "a++",
+            "(?>a+)b*",
+            "[(?=]+",
+            r"\(?=b",
+            "(?<=(a))b",
+            "a{1,}",
+        ] {
+            assert!(
+                !translate(pattern).is_ok_and(|read| read.can_be_empty),
+                "{pattern}"
+            );
+        }
+    }
+}
