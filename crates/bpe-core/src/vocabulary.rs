@@ -157,6 +157,31 @@ impl Vocabulary {
             .map(|&position| self.ids[position as usize])
     }
 
+    /// The ids of many tokens, in their order, appended to `ids`. O(bytes), and some times faster than
+    /// [`Vocabulary::id_of`] for each where the vocabulary is larger than the caches: the look-ups wait for memory
+    /// together.
+    pub fn ids_of(&self, tokens: &[&[u8]], ids: &mut Vec<Option<TokenId>>) {
+        const AT_ONCE: usize = 64;
+        let mut hashes = [0; AT_ONCE];
+        let mut positions = [None; AT_ONCE];
+        for tokens in tokens.chunks(AT_ONCE) {
+            for (hash, token) in hashes.iter_mut().zip(tokens) {
+                *hash = self.hasher.hash_one(token);
+            }
+            // What is found first is nearly always the token: its bytes are compared when all are found.
+            for (position, &hash) in positions.iter_mut().zip(&hashes).take(tokens.len()) {
+                *position = self.by_bytes.find(hash, |_| true).copied();
+            }
+            ids.extend(tokens.iter().zip(&positions).map(|(&token, position)| {
+                let position = (*position)? as usize;
+                match self.bytes_at(position) == token {
+                    true => Some(self.ids[position]),
+                    false => self.id_of(token),
+                }
+            }));
+        }
+    }
+
     /// The fallback token of `byte`, where the vocabulary has one.
     pub fn byte_fallback(&self, byte: u8) -> Option<TokenId> {
         self.byte_fallback.get(usize::from(byte)).copied().flatten()
@@ -609,5 +634,21 @@ mod tests {
             vocabulary.decode_lossy(&[0, 1, 0]).expect("lossy"),
             "a\u{FFFD}a"
         );
+    }
+
+    #[test]
+    fn many_ids_are_those_of_each() {
+        let text = |number: u32| alloc::format!("{:x}", number.wrapping_mul(0x9E37_79B9));
+        let tokens = (0..5000).map(|number| (number * 3, text(number)));
+        let vocabulary = Vocabulary::new(tokens).expect("distinct");
+        let asked: Vec<_> = (0..10_000).map(text).chain(["".into()]).collect();
+        let asked: Vec<_> = asked.iter().map(|text| text.as_bytes()).collect();
+        let mut ids = alloc::vec![Some(7)];
+        vocabulary.ids_of(&asked, &mut ids);
+        assert_eq!(ids[0], Some(7));
+        for (&token, &id) in asked.iter().zip(&ids[1..]) {
+            assert_eq!(id, vocabulary.id_of(token));
+        }
+        assert_eq!(ids.iter().flatten().count(), 5001);
     }
 }

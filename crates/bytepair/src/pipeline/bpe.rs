@@ -1,6 +1,7 @@
 //! From the BPE model of a file to a dictionary.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use bpe_core::{Atoms, Dictionary, ReadLimits, TokenId, Vocabulary, byte_level};
 
@@ -130,20 +131,8 @@ pub(crate) fn dictionary(
         .map(|(id, range)| (id, all.get(range).unwrap_or_default()));
     let vocabulary = Vocabulary::with_byte_fallback(tokens, fallback)
         .map_err(|error| LoadError::caused("model.vocab", error))?;
+    let sides = sides(model, spelling, &vocabulary)?;
     let mut bytes = Vec::new();
-    let mut sides = Vec::with_capacity(model.merges.len());
-    for (index, (left, right)) in model.merges.iter().enumerate() {
-        let mut side = |text: &str| {
-            let id = spelling.id_of(&vocabulary, text, &mut bytes);
-            id.ok_or_else(|| {
-                LoadError::at(
-                    format!("model.merges[{index}]"),
-                    format_args!("{text:?} is not in the vocabulary"),
-                )
-            })
-        };
-        sides.push((side(left)?, side(right)?));
-    }
     let unknown = match &model.unk_token {
         Some(text) if !byte_level => Some(
             spelling
@@ -179,6 +168,58 @@ pub(crate) fn dictionary(
     dictionary
         .with_atoms(atoms)
         .map_err(|error| LoadError::caused("model.unk_token", error))
+}
+
+/// The sides of each merge.
+fn sides(
+    model: &BpeModel,
+    spelling: Spelling,
+    vocabulary: &Vocabulary,
+) -> Result<Vec<(TokenId, TokenId)>, LoadError> {
+    /// So many are looked up together.
+    const AT_ONCE: usize = 1024;
+    let mut sides = Vec::with_capacity(model.merges.len());
+    let mut texts = Vec::with_capacity(2 * AT_ONCE);
+    let mut ids = Vec::with_capacity(2 * AT_ONCE);
+    let (mut bytes, mut ranges) = (Vec::new(), Vec::with_capacity(2 * AT_ONCE));
+    let mut merges = model.merges.iter();
+    loop {
+        texts.clear();
+        let some = merges.by_ref().take(AT_ONCE);
+        texts.extend(some.flat_map(|(left, right)| [left, right]));
+        if texts.is_empty() {
+            return Ok(sides);
+        }
+        bytes.clear();
+        ranges.clear();
+        for text in &texts {
+            let start = bytes.len();
+            // What cannot be spelled is no token: the empty text is none either.
+            if spelling.append(text, &mut bytes).is_err() {
+                bytes.truncate(start);
+            }
+            ranges.push(start..bytes.len());
+        }
+        let token = |range: &Range<usize>| bytes.get(range.clone()).unwrap_or_default();
+        let tokens: Vec<&[u8]> = ranges.iter().map(token).collect();
+        ids.clear();
+        vocabulary.ids_of(&tokens, &mut ids);
+        let first = 2 * sides.len();
+        for (index, (text, id)) in texts.iter().zip(&mut ids).enumerate() {
+            if let Some(byte) = spelling.fallback_byte(text) {
+                *id = vocabulary.byte_fallback(byte);
+            }
+            if id.is_none() {
+                return Err(LoadError::at(
+                    format!("model.merges[{}]", (first + index) / 2),
+                    format_args!("{text:?} is not in the vocabulary"),
+                ));
+            }
+        }
+        let found =
+            |side: &[Option<TokenId>]| Some((*side.first()?.as_ref()?, *side.last()?.as_ref()?));
+        sides.extend(ids.chunks_exact(2).filter_map(found));
+    }
 }
 
 /// Ids and texts of the special tokens that stand in the vocabulary and are no part of the dictionary: with
