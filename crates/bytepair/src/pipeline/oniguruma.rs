@@ -324,15 +324,16 @@ impl<'p> Reader<'p> {
             return Err(self.refused("a quantifier whose numbers fall"));
         }
         self.last_letter = None;
+        let mut can_be_empty = atom.can_be_empty || least == 0;
         if self.peek() == Some('{') {
-            self.counted(least, most, written);
+            can_be_empty |= self.counted(least, most, written);
         } else {
             self.copy();
-            // `??`, `?+` and the like are the lazy and the possessive form.
             if self.behind && self.peek() == Some('+') {
                 return Err(self.refused("a look-behind at what takes all it can"));
             }
             if matches!(self.peek(), Some('?' | '+')) {
+                // The lazy and the possessive form.
                 self.copy();
             }
         }
@@ -340,11 +341,12 @@ impl<'p> Reader<'p> {
         if again {
             return Err(self.refused_at(start, "a quantifier behind a quantifier"));
         }
-        Ok(atom.can_be_empty || least == 0)
+        Ok(can_be_empty)
     }
 
-    /// Writes the interval that comes next. `{n}?` is a choice here, and `{n}+` a repetition.
-    fn counted(&mut self, least: u32, most: Option<u32>, written: usize) {
+    /// Writes the interval that comes next. `{n}?` is a choice here, and `{n}+` a repetition. Says whether it
+    /// is the choice.
+    fn counted(&mut self, least: u32, most: Option<u32>, written: usize) -> bool {
         let length = self.interval().map_or(0, |(.., length)| length);
         let read = self.rest().get(..length).unwrap_or_default();
         self.place += length;
@@ -360,9 +362,11 @@ impl<'p> Reader<'p> {
                 self.regex.insert_str(written, "(?:");
                 self.regex.push(')');
                 self.regex.push(suffix);
+                return suffix == '?';
             }
             _ => {}
         }
+        false
     }
 
     /// The interval that comes next, if it is one: the least, the most, and its length in bytes. A `{` that
@@ -691,6 +695,8 @@ fn hexadecimal(digits: &str, count: std::ops::RangeInclusive<usize>) -> Option<u
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -778,6 +784,7 @@ mod tests {
             "(?i)",
             "^",
             "a{0}",
+            "a{2}?",
         ] {
             assert!(
                 translate(pattern).is_ok_and(|read| read.can_be_empty),
@@ -797,6 +804,21 @@ mod tests {
                 !translate(pattern).is_ok_and(|read| read.can_be_empty),
                 "{pattern}"
             );
+        }
+    }
+
+    const SYNTAX: &str = r"(?:[()\[\]|*+?^$.\\{},:=!<>&~-]|[abdiswpuxzLWS0-9éß]|\(\?[:=!>i-]|\\[pP]\{|\[:|\{2\}|&&){0,12}";
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_again_as_it_is(pattern in SYNTAX) {
+            if let Ok(read) = translate(&pattern) {
+                let again = translate(&read.regex);
+                prop_assert!(again.is_ok(), "{}", read.regex);
+                let again = again.unwrap();
+                prop_assert_eq!(again.regex, read.regex);
+                prop_assert_eq!(again.can_be_empty, read.can_be_empty);
+            }
         }
     }
 }
