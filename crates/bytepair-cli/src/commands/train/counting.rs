@@ -1,13 +1,13 @@
 //! The words of all inputs, counted from where a checkpoint is.
 
-use std::fs::{self, File};
-use std::io::{BufReader, BufWriter};
+use std::fs::File;
+use std::io::BufReader;
 use std::sync::mpsc::channel;
 
 use bpe_lexers::{Spanner, SpecialMatcher};
 use bpe_train::{Counter, TrainOptions, WordCounts, train};
 
-use super::checkpoint::{Checkpoint, Phase, cannot_write};
+use super::checkpoint::{Checkpoint, Phase};
 use super::progress::Progress;
 use super::save;
 use super::start::Start;
@@ -148,9 +148,8 @@ fn save_counts(args: &TrainArgs, counter: &mut Counter) -> Result<(), CliError> 
     let Some(path) = &args.save_counts else {
         return Ok(());
     };
-    let new = save::new_name(path);
-    let file = File::create(&new).map_err(|error| cannot_write(path, error))?;
-    let written = counter.write_to(BufWriter::new(file));
-    written.map_err(|error| CliError::from(error).in_input(&path.display().to_string()))?;
-    fs::rename(&new, path).map_err(|error| cannot_write(path, error))
+    save::replace(path, |file| {
+        let written = counter.write_to(file);
+        written.map_err(|error| CliError::from(error).in_input(&path.display().to_string()))
+    })
 }

@@ -1,7 +1,7 @@
 //! The vocabulary as files.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use bpe_core::{Atoms, Dictionary, ReadLimits, byte_level, gpt2, tiktoken};
@@ -134,8 +134,9 @@ pub(super) fn try_writing(path: &Path) -> Result<(), CliError> {
     if path.is_dir() {
         return Err(cannot_write(path, io::ErrorKind::IsADirectory.into()));
     }
-    let new = new_name(path);
-    if new.exists() {
+    let real = behind_links(path);
+    let new = new_name(&real);
+    if is_no_file(&real) || new.exists() {
         // Of a run that was broken off, or someone else's: it is for the end to tell.
         return Ok(());
     }
@@ -179,15 +180,41 @@ pub(super) fn tokenizer(
     built.map_err(|error| CliError::Usage(error.to_string()))
 }
 
-/// Writes a file whole or not at all: a vocabulary of which a part is missing looks like one.
 fn write(path: &Path, text: &str) -> Result<(), CliError> {
-    let new = new_name(path);
-    let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
-    written.map_err(|error| cannot_write(path, error))
+    replace(path, |mut file| {
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.flush());
+        written.map_err(|error| cannot_write(path, error))
+    })
+}
+
+/// Has a file written whole or not at all: a vocabulary of which a part is missing looks like one. Where
+/// `path` is a link, the file behind it is replaced; a pipe or a device is written to as it is.
+pub(super) fn replace(
+    path: &Path,
+    write: impl FnOnce(BufWriter<File>) -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    let cannot = |error| cannot_write(path, error);
+    let real = behind_links(path);
+    if is_no_file(&real) {
+        let file = File::options().write(true).open(&real).map_err(cannot)?;
+        return write(BufWriter::new(file));
+    }
+    let new = new_name(&real);
+    write(BufWriter::new(File::create(&new).map_err(cannot)?))?;
+    fs::rename(&new, &real).map_err(cannot)
+}
+
+fn behind_links(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Whether there is a pipe, a device or a folder.
+fn is_no_file(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| !found.is_file())
 }
 
 /// What a file is called until it is complete.
-pub(super) fn new_name(path: &Path) -> PathBuf {
+fn new_name(path: &Path) -> PathBuf {
     let mut new = path.as_os_str().to_owned();
     new.push(".new");
     new.into()

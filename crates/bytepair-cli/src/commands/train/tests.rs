@@ -285,6 +285,39 @@ fn what_could_not_be_read_again_is_said_before_anything_is_read() {
     result.expect("a special token like others");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_link_stays_and_the_file_behind_it_is_replaced() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for name in ["t.tiktoken", "counts"] {
+        std::fs::write(path(&format!("real {name}")), "before").expect("written");
+        std::os::unix::fs::symlink(format!("real {name}"), path(name)).expect("a link");
+    }
+    let (out, counts) = (path("t.tiktoken"), path("counts"));
+    let all = [
+        "train",
+        "--out",
+        &out,
+        "--save-counts",
+        &counts,
+        "--vocab-size",
+        "258",
+    ];
+    let (_, result) = run_with(&all, b"the the", 100);
+    result.expect("trained");
+    for name in ["t.tiktoken", "counts"] {
+        let link = std::fs::symlink_metadata(path(name)).expect("there");
+        assert!(link.is_symlink(), "{name}");
+        let real = std::fs::read(path(&format!("real {name}"))).expect("there");
+        assert_ne!(real, b"before", "{name}");
+    }
+    assert_eq!(
+        std::fs::read_dir(folder.path()).expect("a folder").count(),
+        4
+    );
+}
+
 #[test]
 fn where_the_vocabulary_cannot_be_written_is_said_before_anything_is_read() {
     let folder = tempfile::tempdir().expect("a folder");
