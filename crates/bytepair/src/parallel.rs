@@ -555,8 +555,8 @@ impl bpe_parallel::Tokenize for Tokenizer {
     }
 
     fn ends_of(&self, piece: &[u8], ids: &[TokenId], ends: &mut Vec<usize>) {
-        let mut ranges = Vec::new();
-        self.append_ranges_of_piece(ids, piece, 0..piece.len(), &mut ranges);
+        let mut ranges = vec![0..0; ids.len()];
+        self.fill_ranges_of_piece(ids, piece, 0..piece.len(), &mut ranges);
         ends.extend(ranges.iter().map(|range| range.end));
     }
 
