@@ -1,10 +1,9 @@
 //! The two merge loops that encoders and the canonical form share: over a flat array, and over a
 //! heap with a linked list.
 
-use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
-use core::cmp::Reverse;
 
+use super::tournament::Tournament;
 use crate::dictionary::Priority;
 use crate::pair_table::PairTable;
 use crate::vocabulary::TokenId;
@@ -18,10 +17,10 @@ const SWEEP_AT_MOST: usize = 64;
 
 /// Spans of more atoms than this are merged window by window in [`MergeLoop::merge_windows`], where
 /// the dictionary is proper: what a window needs stays in a second-level cache.
-const WINDOW: usize = 1 << 13;
+const WINDOW: usize = 1 << 12;
 
 /// How far a window reaches back into the one before.
-const OVERLAP: usize = 1 << 10;
+const OVERLAP: usize = 1 << 8;
 
 /// No pair, or a pair without a rule. Rules are fewer, see `Dictionary`.
 const NEVER: u32 = u32::MAX;
@@ -32,8 +31,8 @@ pub(crate) struct MergeLoop {
     /// Of each token but the last, the merge with its right neighbour.
     pairs: Vec<Pair>,
     nodes: Vec<Node>,
-    heap: BinaryHeap<Reverse<Entry>>,
-    /// Of each token that `heap_tail` left, where it ends among the atoms.
+    keys: Tournament,
+    /// Of each token that `tree_tail` left, where it ends among the atoms.
     ends: Vec<usize>,
     /// Scratch of the loop over windows.
     windows: Windows,
@@ -61,15 +60,8 @@ struct Pair {
 struct Node {
     previous: u32,
     next: u32,
-    /// Priority of the pair of this token and the next, `NEVER` if it cannot merge.
-    priority: u32,
-}
-
-/// A pair that could merge when it was entered: ordered by priority, then from left to right.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
-    priority: u32,
-    left: u32,
+    /// What this token and the next merge to.
+    product: TokenId,
 }
 
 impl MergeLoop {
@@ -84,7 +76,7 @@ impl MergeLoop {
         if tokens.len() - start <= SWEEP_AT_MOST {
             self.sweep_tail(table, tokens, start)
         } else {
-            self.heap_tail(table, tokens, start)
+            self.tree_tail(table, tokens, start)
         }
     }
 
@@ -131,7 +123,7 @@ impl MergeLoop {
             let to = count.min(from + window);
             windows.tokens.clear();
             windows.tokens.extend_from_slice(&windows.atoms[from..to]);
-            self.heap_tail(table, &mut windows.tokens, 0);
+            self.tree_tail(table, &mut windows.tokens, 0);
             windows.token_ends.clear();
             windows
                 .token_ends
@@ -159,7 +151,7 @@ impl MergeLoop {
         tokens.truncate(start);
         tokens.extend_from_slice(&windows.atoms);
         self.windows = windows;
-        self.heap_tail(table, tokens, start);
+        self.tree_tail(table, tokens, start);
     }
 
     /// Merges `tokens[start..]` by sweeping over an array of priorities. O(n) look-ups, O(n^2)
@@ -211,8 +203,8 @@ impl MergeLoop {
         }
     }
 
-    /// Merges `tokens[start..]` by a heap of pairs and a linked list of tokens. O(n log n).
-    fn heap_tail(
+    /// Merges `tokens[start..]` by a tournament of pairs and a linked list of tokens. O(n log n).
+    fn tree_tail(
         &mut self,
         table: &PairTable,
         tokens: &mut Vec<TokenId>,
@@ -224,77 +216,45 @@ impl MergeLoop {
         let Ok(count) = u32::try_from(tail.len()) else {
             return self.sweep_tail(table, tokens, start);
         };
-        let priority = |left, right| match table.get(left, right) {
-            Some(merge) => merge.priority.0,
-            None => NEVER,
-        };
-        let Self { nodes, heap, .. } = self;
+        let Self { nodes, keys, .. } = self;
         nodes.clear();
-        heap.clear();
-        for left in 0..count {
-            let pair_priority = match tail[left as usize..] {
-                [first, second, ..] => priority(first, second),
-                _ => NEVER,
+        keys.fill((0..count).map(|left| {
+            let (priority, product) = match tail[left as usize..] {
+                [first, second, ..] => find(table, first, second),
+                _ => (NEVER, 0),
             };
             nodes.push(Node {
                 previous: left.wrapping_sub(1),
                 next: left + 1,
-                priority: pair_priority,
+                product,
             });
-        }
-        // Filling the heap from a vector is O(n), pushing would be O(n log n).
-        let mut entries = core::mem::take(heap).into_vec();
-        entries.extend(
-            (0..count)
-                .zip(nodes.iter())
-                .filter(|(_, node)| node.priority != NEVER)
-                .map(|(left, node)| {
-                    Reverse(Entry {
-                        priority: node.priority,
-                        left,
-                    })
-                }),
-        );
-        *heap = BinaryHeap::from(entries);
-
+            key(priority, left)
+        }));
+        let nodes = &mut nodes[..tail.len()];
         let mut last = None;
-        while let Some(Reverse(entry)) = heap.pop() {
-            let node = nodes[entry.left as usize];
-            if node.priority != entry.priority {
-                continue; // One of the two has merged since.
+        while let Some((priority, left)) = least(keys) {
+            let node = nodes[left as usize];
+            let right = node.next;
+            let next = nodes[right as usize].next;
+            last = Some((tail[left as usize], tail[right as usize], Priority(priority)));
+            tail[left as usize] = node.product;
+            keys.put(right as usize, u64::MAX);
+            let behind = tail.get(next as usize).map(|&other| find(table, node.product, other));
+            let before = tail.get(node.previous as usize).map(|&other| find(table, other, node.product));
+            let (priority, product) = behind.unwrap_or((NEVER, 0));
+            nodes[left as usize].product = product;
+            nodes[left as usize].next = next;
+            keys.put(left as usize, key(priority, left));
+            if let Some(node) = nodes.get_mut(next as usize) {
+                node.previous = left;
             }
-            let (left, right) = (entry.left as usize, node.next as usize);
-            let Some(merge) = table.get(tail[left], tail[right]) else {
-                continue; // Not reached: the node's priority is that of this pair.
-            };
-            last = Some((tail[left], tail[right], merge.priority));
-            tail[left] = merge.product;
-            let next = nodes[right].next;
-            nodes[right].priority = NEVER;
-            nodes[left].next = next;
-            if next < count {
-                nodes[next as usize].previous = entry.left;
-                nodes[left].priority = priority(tail[left], tail[next as usize]);
-            } else {
-                nodes[left].priority = NEVER;
+            let mut first = left;
+            if let Some((priority, product)) = before {
+                first = node.previous;
+                nodes[first as usize].product = product;
+                keys.put(first as usize, key(priority, first));
             }
-            if nodes[left].priority != NEVER {
-                heap.push(Reverse(Entry {
-                    priority: nodes[left].priority,
-                    left: entry.left,
-                }));
-            }
-            let previous = node.previous;
-            if previous < count {
-                let pair_priority = priority(tail[previous as usize], tail[left]);
-                nodes[previous as usize].priority = pair_priority;
-                if pair_priority != NEVER {
-                    heap.push(Reverse(Entry {
-                        priority: pair_priority,
-                        left: previous,
-                    }));
-                }
-            }
+            keys.settle([first as usize, left as usize, right as usize]);
         }
 
         // The tokens that are left, moved together.
@@ -310,6 +270,27 @@ impl MergeLoop {
         tokens.truncate(to);
         last
     }
+}
+
+#[inline(always)]
+fn find(table: &PairTable, left: TokenId, right: TokenId) -> (u32, TokenId) {
+    match table.get(left, right) {
+        Some(merge) => (merge.priority.0, merge.product),
+        None => (NEVER, 0),
+    }
+}
+
+#[inline(always)]
+fn key(priority: u32, left: u32) -> u64 {
+    let key = u64::from(priority) << 32 | u64::from(left);
+    if priority == NEVER { u64::MAX } else { key }
+}
+
+#[inline(always)]
+fn least(keys: &Tournament) -> Option<(u32, u32)> {
+    let key = keys.least();
+    let priority = (key >> 32) as u32;
+    (priority != NEVER).then_some((priority, key as u32))
 }
 
 impl Windows {
@@ -369,7 +350,7 @@ mod tests {
                 swept.extend_from_slice(&atoms);
                 heaped.extend_from_slice(&atoms);
                 let last = merge_loop.sweep_tail(&table, &mut swept, 1);
-                assert_eq!(merge_loop.heap_tail(&table, &mut heaped, 1), last);
+                assert_eq!(merge_loop.tree_tail(&table, &mut heaped, 1), last);
                 assert_eq!(heaped, swept, "{atoms:?}");
             }
         }
@@ -413,7 +394,7 @@ mod tests {
                     })
                     .collect();
                 let mut whole = atoms.clone();
-                merge_loop.heap_tail(form.pair_table(), &mut whole, 0);
+                merge_loop.tree_tail(form.pair_table(), &mut whole, 0);
                 for (window, overlap) in [(7, 3), (12, 6), (30, 12), (40, 1)] {
                     let mut joined = alloc::vec![9];
                     joined.extend_from_slice(&atoms);

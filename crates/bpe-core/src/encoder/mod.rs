@@ -23,6 +23,7 @@ mod merge_heap;
 pub(crate) mod merge_loop;
 mod priority_merge;
 mod tail_sweep;
+mod tournament;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
