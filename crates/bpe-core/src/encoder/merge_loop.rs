@@ -13,7 +13,7 @@ pub(crate) type LastRule = Option<(TokenId, TokenId, Priority)>;
 
 /// Spans up to this many atoms go to the flat array in [`MergeLoop::merge_tail`]. Either loop gives
 /// the same; a short array is scanned in place, without the heap's pushes and jumps.
-const SWEEP_AT_MOST: usize = 64;
+const SWEEP_AT_MOST: usize = 24;
 
 /// Spans of more atoms than this are merged window by window in [`MergeLoop::merge_windows`], where
 /// the dictionary is proper: what a window needs stays in a second-level cache.
