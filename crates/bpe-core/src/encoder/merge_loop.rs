@@ -241,12 +241,59 @@ mod tests {
         for len in 0..=12 {
             for word in 0..1_u32 << len {
                 let atoms: Vec<TokenId> = (0..len).map(|at| word >> at & 1).collect();
-                let (mut swept, mut heaped) = (alloc::vec![9], alloc::vec![9]);
+                let (mut swept, mut by_tree) = (alloc::vec![9], alloc::vec![9]);
                 swept.extend_from_slice(&atoms);
-                heaped.extend_from_slice(&atoms);
+                by_tree.extend_from_slice(&atoms);
                 let last = merge_loop.sweep_tail(&table, &mut swept, 1);
-                assert_eq!(merge_loop.tree_tail(&table, &mut heaped, 1), last);
-                assert_eq!(heaped, swept, "{atoms:?}");
+                assert_eq!(merge_loop.tree_tail(&table, &mut by_tree, 1), last);
+                assert_eq!(by_tree, swept, "{atoms:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn long_spans_and_improper_dictionaries_too() {
+        let mut state = 1_u64;
+        let mut random = |below: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        let mut merge_loop = MergeLoop::default();
+        for _ in 0..60 {
+            // Ranks in no order.
+            let mut tokens: Vec<Vec<u8>> = [b"a", b"b", b"c"].map(|letter| letter.to_vec()).into();
+            for _ in 0..random(60) {
+                let (left, right) = (random(tokens.len()), random(tokens.len()));
+                let product = [&tokens[left][..], &tokens[right]].concat();
+                if product.len() <= 80 && !tokens.contains(&product) {
+                    tokens.push(product);
+                }
+            }
+            let mut ids: Vec<u32> = (3..tokens.len() as u32).collect();
+            for end in (1..ids.len()).rev() {
+                ids.swap(end, random(end + 1));
+            }
+            let entries = (0..3).chain(ids).zip(&tokens);
+            let vocabulary = Vocabulary::new(entries).expect("valid");
+            let dictionary = Dictionary::from_ranks(vocabulary).expect("valid");
+            let rules = dictionary.rules();
+            let table = PairTable::new(rules.len(), rules.iter().copied());
+            for letters in [1, 2, 3] {
+                let count = random(700);
+                let mut swept: Vec<TokenId> = (0..count).map(|_| random(letters) as u32).collect();
+                let mut by_tree = swept.clone();
+                let last = merge_loop.sweep_tail(&table, &mut swept, 0);
+                assert_eq!(merge_loop.tree_tail(&table, &mut by_tree, 0), last);
+                assert_eq!(by_tree, swept, "{rules:?}");
+                let vocabulary = dictionary.vocabulary();
+                let len = |id: &TokenId| vocabulary.token_bytes(*id).map_or(0, <[u8]>::len);
+                let ends = swept.iter().scan(0, |end, id| {
+                    *end += len(id) as u32;
+                    Some(*end)
+                });
+                assert!(ends.eq(merge_loop.ends.iter().copied()));
             }
         }
     }

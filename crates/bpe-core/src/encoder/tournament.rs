@@ -65,7 +65,7 @@ impl Tournament {
         self.groups.last().map_or(Self::NEVER, least_of)
     }
 
-    /// Gives three places, or fewer if some are the same, other keys. O(log n).
+    /// Gives other keys to three places in ascending order, of which some may be the same. O(log n).
     #[inline(always)]
     pub(crate) fn change(&mut self, changes: [(usize, u64); 3]) {
         for (place, key) in changes {
@@ -127,8 +127,10 @@ mod tests {
                     break;
                 }
                 let near = random(count);
-                let changes = [near, random(count), count.min(near + 1 + random(20)) - 1];
-                let changes = changes.map(|place| match random(3) {
+                let mut places = [near, near + random(20), random(count)];
+                places = places.map(|place| place.min(count - 1));
+                places.sort_unstable();
+                let changes = places.map(|place| match random(3) {
                     0 => (place, Tournament::NEVER),
                     _ => (place, random(1_000) as u64),
                 });

@@ -129,56 +129,129 @@ fn shared_token(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::canonical::CanonicalForm;
     use crate::dictionary::Dictionary;
     use crate::vocabulary::Vocabulary;
 
-    #[test]
-    fn windows_give_what_the_whole_gives_and_mostly_need_no_second_try() {
-        let mut state = 1_u64;
-        let mut random = |below: usize| {
-            state = state
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, bound: usize) -> usize {
+            self.0 = self
+                .0
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize % below
-        };
-        let mut merge_loop = MergeLoop::default();
-        for _ in 0..300 {
-            // A proper dictionary over two or three letters: sides are made by earlier rules.
-            let letters = 2 + random(2);
+            (self.0 >> 33) as usize % bound
+        }
+
+        /// Over some letters, which are the first tokens. In a proper one sides are made by earlier rules,
+        /// otherwise the rules are shuffled.
+        fn dictionary(&mut self, letters: usize, proper: bool) -> CanonicalForm {
             let mut tokens: Vec<Vec<u8>> =
                 (0..letters as u8).map(|letter| [letter].into()).collect();
             let mut merges = Vec::new();
-            for _ in 0..random(14) {
-                let (left, right) = (random(tokens.len()), random(tokens.len()));
+            for _ in 0..self.below(14) {
+                let (left, right) = (self.below(tokens.len()), self.below(tokens.len()));
                 let product = [&tokens[left][..], &tokens[right]].concat();
                 if product.len() <= 6 && !tokens.contains(&product) {
                     tokens.push(product);
                     merges.push((left as u32, right as u32));
                 }
             }
+            if !proper {
+                for end in (1..merges.len()).rev() {
+                    merges.swap(end, self.below(end + 1));
+                }
+            }
             let vocabulary = Vocabulary::new((0..).zip(&tokens)).expect("distinct");
             let dictionary = Dictionary::from_merges(vocabulary, merges).expect("valid");
-            let form = crate::CanonicalForm::new(&dictionary);
-            assert!(form.is_proper());
+            CanonicalForm::new(&dictionary)
+        }
+
+        /// Mostly a word again and again.
+        fn atoms(&mut self, letters: usize, most: usize) -> Vec<TokenId> {
+            let period = 1 + self.below(8);
+            let word: Vec<TokenId> = (0..period).map(|_| self.below(letters) as u32).collect();
+            let count = self.below(most);
+            let atom = |at| match self.below(6) {
+                0 => self.below(letters) as u32,
+                _ => word[at % period],
+            };
+            (0..count).map(atom).collect()
+        }
+    }
+
+    /// How many of the spans that had to be joined were.
+    fn share_that_joins(dictionaries: usize, proper: bool) -> f64 {
+        let mut random = Random(1);
+        let mut windows = Windows::default();
+        let (mut joined, mut all, mut improper) = (0, 0, 0);
+        for _ in 0..dictionaries {
+            let letters = 2 + random.below(2);
+            let form = random.dictionary(letters, proper);
+            improper += usize::from(!form.is_proper());
             for _ in 0..20 {
-                let period = 1 + random(8);
-                let word: Vec<TokenId> = (0..period).map(|_| random(letters) as u32).collect();
-                let atoms: Vec<TokenId> = (0..random(120))
-                    .map(|at| match random(6) {
-                        0 => random(letters) as u32,
-                        _ => word[at % period],
-                    })
-                    .collect();
+                let atoms = random.atoms(letters, 120);
                 let mut whole = atoms.clone();
-                merge_loop.tree_tail(form.pair_table(), &mut whole, 0);
+                let table = form.pair_table();
+                windows.merge_loop.sweep_tail(table, &mut whole, 0);
                 for (window, overlap) in [(7, 3), (12, 6), (30, 12), (40, 1)] {
-                    let mut joined = alloc::vec![9];
-                    joined.extend_from_slice(&atoms);
-                    merge_loop.merge_windows(form.pair_table(), &mut joined, 1, window, overlap);
-                    assert_eq!(joined[1..], whole, "{atoms:?}");
-                    assert_eq!(joined[0], 9);
+                    let mut tokens = alloc::vec![9];
+                    tokens.extend_from_slice(&atoms);
+                    let done = windows.merge(table, &mut tokens, 1, window, overlap);
+                    let expected = if done { &whole } else { &atoms };
+                    assert_eq!(tokens[1..], *expected, "{atoms:?}");
+                    assert_eq!(tokens[0], 9);
+                    if atoms.len() > window {
+                        all += 1;
+                        joined += usize::from(done);
+                    }
                 }
             }
         }
+        assert_eq!(improper > dictionaries / 4, !proper);
+        joined as f64 / all as f64
+    }
+
+    #[test]
+    fn windows_give_what_the_whole_gives_and_mostly_join() {
+        let share = share_that_joins(300, true);
+        assert!((0.8..1.0).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn so_they_do_where_the_dictionary_is_improper() {
+        let share = share_that_joins(300, false);
+        assert!((0.8..1.0).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn long_spans_give_what_the_flat_array_gives() {
+        let mut random = Random(2);
+        let mut windows = Windows::default();
+        for number in 0..40 {
+            let letters = 1 + random.below(3);
+            let form = random.dictionary(letters, number % 2 == 0);
+            let atoms = random.atoms(letters, 4 * WINDOW);
+            let (mut tokens, mut expected) = (atoms.clone(), atoms);
+            let table = form.pair_table();
+            windows.merge_tail(table, &mut tokens, 0);
+            windows.merge_loop.sweep_tail(table, &mut expected, 0);
+            assert_eq!(tokens, expected, "{:?}", form.rules().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_token_as_long_as_a_window_is_no_end() {
+        // Twice as long from rule to rule, up to four windows.
+        let doubled = (WINDOW * 4).ilog2();
+        let tokens = (0..=doubled).map(|power| (power, alloc::vec![b'a'; 1 << power]));
+        let vocabulary = Vocabulary::new(tokens).expect("distinct");
+        let merges = (0..doubled).map(|power| (power, power));
+        let dictionary = Dictionary::from_merges(vocabulary, merges).expect("valid");
+        let form = CanonicalForm::new(&dictionary);
+        let mut tokens = alloc::vec![0; 12 * WINDOW + 5];
+        Windows::default().merge_tail(form.pair_table(), &mut tokens, 0);
+        assert_eq!(tokens, [doubled, doubled, doubled, 2, 0]);
     }
 }
