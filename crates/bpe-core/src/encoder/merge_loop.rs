@@ -4,6 +4,7 @@
 use alloc::vec::Vec;
 
 use super::tournament::Tournament;
+use crate::canonical::Merge;
 use crate::dictionary::Priority;
 use crate::pair_table::PairTable;
 use crate::vocabulary::TokenId;
@@ -80,10 +81,20 @@ impl MergeLoop {
         tokens: &mut Vec<TokenId>,
         start: usize,
     ) -> LastRule {
+        let pair = |left, right| match table.get(left, right) {
+            Some(merge) => Pair {
+                priority: merge.priority.0,
+                product: merge.product,
+            },
+            None => Pair {
+                priority: NEVER,
+                product: 0,
+            },
+        };
         self.pairs.clear();
         let neighbours = tokens[start..].windows(2);
         self.pairs
-            .extend(neighbours.map(|two| pair(table, two[0], two[1])));
+            .extend(neighbours.map(|two| pair(two[0], two[1])));
         let mut last = None;
         loop {
             let mut best = NEVER;
@@ -103,10 +114,10 @@ impl MergeLoop {
             tokens.remove(place + 1);
             self.pairs.remove(left);
             if left > 0 {
-                self.pairs[left - 1] = pair(table, tokens[place - 1], tokens[place]);
+                self.pairs[left - 1] = pair(tokens[place - 1], tokens[place]);
             }
             if left < self.pairs.len() {
-                self.pairs[left] = pair(table, tokens[place], tokens[place + 1]);
+                self.pairs[left] = pair(tokens[place], tokens[place + 1]);
             }
         }
     }
@@ -127,56 +138,48 @@ impl MergeLoop {
         let Self { nodes, keys, .. } = self;
         nodes.clear();
         keys.fill((0..count).map(|left| {
-            let pair = match tail[left as usize..] {
-                [first, second, ..] => pair(table, first, second),
-                _ => Pair::NONE,
+            let merge = match tail[left as usize..] {
+                [first, second, ..] => table.get(first, second),
+                _ => None,
             };
             nodes.push(Node {
                 previous: left.wrapping_sub(1),
                 next: left + 1,
-                product: pair.product,
+                product: merge.map_or(0, |merge| merge.product),
             });
-            pair.key(left)
+            merge.map_or(Tournament::NEVER, |merge| key(merge, left))
         }));
         let nodes = &mut nodes[..tail.len()];
         let mut last = None;
         loop {
-            let key = keys.least();
-            if key == Tournament::NEVER {
+            let least = keys.least();
+            if least == Tournament::NEVER {
                 break;
             }
-            let (priority, left) = ((key >> 32) as u32, key as u32);
-            let Node {
-                previous,
-                next: right,
-                product,
-            } = nodes[left as usize];
-            last = Some((
-                tail[left as usize],
-                tail[right as usize],
-                Priority(priority),
-            ));
+            let (priority, left) = (Priority((least >> 32) as u32), least as u32);
+            let node = nodes[left as usize];
+            let (right, product) = (node.next, node.product);
+            last = Some((tail[left as usize], tail[right as usize], priority));
             tail[left as usize] = product;
             let next = nodes[right as usize].next;
-            let of_next = tail.get(next as usize);
-            let of_left = of_next.map_or(Pair::NONE, |&next| pair(table, product, next));
-            let of_previous = tail.get(previous as usize);
-            let of_previous = of_previous.map(|&previous| pair(table, previous, product));
             nodes[left as usize].next = next;
-            nodes[left as usize].product = of_left.product;
-            if let Some(node) = nodes.get_mut(next as usize) {
-                node.previous = left;
-            }
-            let change_of_left = (left as usize, of_left.key(left));
-            let change_of_previous = match of_previous {
-                Some(pair) => {
-                    nodes[previous as usize].product = pair.product;
-                    (previous as usize, pair.key(previous))
+            let before = tail.get(node.previous as usize).copied();
+            let first = before.map_or(left, |_| node.previous);
+            // Before the table is asked, so that it is done while that is waited for.
+            keys.remove([first, left, right].map(|place| place as usize));
+            if let Some(&behind) = tail.get(next as usize) {
+                nodes[next as usize].previous = left;
+                if let Some(merge) = table.get(product, behind) {
+                    nodes[left as usize].product = merge.product;
+                    keys.insert(left as usize, key(merge, left));
                 }
-                None => change_of_left,
-            };
-            let gone = (right as usize, Tournament::NEVER);
-            keys.change([change_of_previous, change_of_left, gone]);
+            }
+            if let Some(before) = before
+                && let Some(merge) = table.get(before, product)
+            {
+                nodes[first as usize].product = merge.product;
+                keys.insert(first as usize, key(merge, first));
+            }
         }
 
         // The tokens that are left, moved together.
@@ -194,31 +197,10 @@ impl MergeLoop {
     }
 }
 
-impl Pair {
-    const NONE: Self = Self {
-        priority: NEVER,
-        product: 0,
-    };
-
-    /// Its key in the tournament, where its left token is at `left`.
-    #[inline(always)]
-    fn key(self, left: u32) -> u64 {
-        match self.priority {
-            NEVER => Tournament::NEVER,
-            priority => u64::from(priority) << 32 | u64::from(left),
-        }
-    }
-}
-
+/// The key of a merge whose left token is at `left`. It is no `Tournament::NEVER`: no rule has that priority.
 #[inline(always)]
-fn pair(table: &PairTable, left: TokenId, right: TokenId) -> Pair {
-    match table.get(left, right) {
-        Some(merge) => Pair {
-            priority: merge.priority.0,
-            product: merge.product,
-        },
-        None => Pair::NONE,
-    }
+fn key(merge: Merge, left: u32) -> u64 {
+    u64::from(merge.priority.0) << 32 | u64::from(left)
 }
 
 #[cfg(test)]

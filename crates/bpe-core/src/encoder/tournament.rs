@@ -65,13 +65,13 @@ impl Tournament {
         self.groups.last().map_or(Self::NEVER, least_of)
     }
 
-    /// Gives other keys to three places in ascending order, of which some may be the same. O(log n).
+    /// Takes the keys from three places in ascending order, of which some may be the same. O(log n).
     #[inline(always)]
-    pub(crate) fn change(&mut self, changes: [(usize, u64); 3]) {
-        for (place, key) in changes {
-            self.groups[place / WAYS][place % WAYS] = key;
+    pub(crate) fn remove(&mut self, places: [usize; 3]) {
+        for place in places {
+            self.groups[place / WAYS][place % WAYS] = Self::NEVER;
         }
-        let [mut first, mut middle, mut last] = changes.map(|(place, _)| place / WAYS);
+        let [mut first, mut middle, mut last] = places.map(|place| place / WAYS);
         for above in 1..self.levels.len() {
             self.play(above, first);
             // In the lowest level one group or two are equally likely: not worth a branch.
@@ -84,6 +84,20 @@ impl Tournament {
             first /= WAYS;
             middle /= WAYS;
             last /= WAYS;
+        }
+    }
+
+    /// Puts a key where there is none. O(log n), and less where others are before it.
+    #[inline(always)]
+    pub(crate) fn insert(&mut self, place: usize, key: u64) {
+        let mut place = place;
+        for &level in &self.levels {
+            let least = &mut self.groups[level + place / WAYS][place % WAYS];
+            if *least < key {
+                return;
+            }
+            *least = key;
+            place /= WAYS;
         }
     }
 
@@ -130,14 +144,16 @@ mod tests {
                 let mut places = [near, near + random(20), random(count)];
                 places = places.map(|place| place.min(count - 1));
                 places.sort_unstable();
-                let changes = places.map(|place| match random(3) {
-                    0 => (place, Tournament::NEVER),
-                    _ => (place, random(1_000) as u64),
-                });
-                for (place, key) in changes {
-                    keys[place] = key;
+                for place in places {
+                    keys[place] = Tournament::NEVER;
                 }
-                tournament.change(changes);
+                tournament.remove(places);
+                for place in places {
+                    if keys[place] == Tournament::NEVER && random(3) > 0 {
+                        keys[place] = random(1_000) as u64;
+                        tournament.insert(place, keys[place]);
+                    }
+                }
             }
         }
     }
