@@ -10,9 +10,9 @@ const EMPTY: [u64; WAYS] = [Tournament::NEVER; WAYS];
 /// A tournament tree (Knuth, volume 3, section 5.4.1) with eight ways: of each group of keys the least
 /// plays on in the level above.
 ///
-/// Unlike a heap it has no branches that depend on keys, keeps each key at its place, and holds nothing
-/// that is out of date. What it costs is the way up, O(log n) for each change, in a handful of
-/// instructions a level. Nine bytes a key and a little more.
+/// Unlike a heap it keeps each key at its place, so that none is ever out of date, and has few branches that are
+/// hard to foresee. What it costs is the way up, O(log n) for each change, in a handful of instructions a
+/// level. Nine bytes a key and a little more.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tournament {
     /// The groups of the lowest level, then those of the next, up to a single one.

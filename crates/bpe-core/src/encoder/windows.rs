@@ -12,8 +12,8 @@ const WINDOW: usize = 1 << 12;
 /// How far a window reaches back into the one before.
 const OVERLAP: usize = 1 << 8;
 
-/// A merge loop for spans of every length, and its scratch memory: 40 bytes an atom of a window, and 4 for
-/// each token.
+/// A merge loop for spans of every length, and its scratch memory: some 30 bytes an atom of a window and 4 for
+/// each token of the span; 30 bytes an atom of the span where windows do not join.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Windows {
     merge_loop: MergeLoop,
