@@ -57,6 +57,25 @@ fn encode_into_and_count_allocate_nothing_after_one_pass() {
 }
 
 #[test]
+fn so_it_is_with_long_pieces() {
+    let tokenizer = Tokenizer::from_name("cl100k_base").expect("embedded");
+    let letters = corpus("english").replace(|c: char| !c.is_ascii_lowercase(), "");
+    let texts = [&letters[..100], &letters[..1_000], &letters[..50_000]].map(str::to_owned);
+    let texts = texts.into_iter().chain([" ".repeat(50_000)]);
+    for text in texts {
+        let mut ids = Vec::new();
+        tokenizer.encode_into(&text, &mut ids).expect("complete");
+        let expected = ids.clone();
+        let info = allocation_counter::measure(|| {
+            ids.clear();
+            tokenizer.encode_into(&text, &mut ids).expect("complete");
+        });
+        assert_eq!(info.count_total, 0, "{} bytes", info.bytes_total);
+        assert_eq!(ids, expected);
+    }
+}
+
+#[test]
 fn the_counter_counts() {
     let info = allocation_counter::measure(|| {
         std::hint::black_box(Vec::<u8>::with_capacity(100));

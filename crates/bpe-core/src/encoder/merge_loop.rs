@@ -1,10 +1,10 @@
 //! The two merge loops that encoders and the canonical form share: over a flat array, and over a
-//! heap with a linked list.
+//! tournament tree with a linked list.
 
-use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
-use core::cmp::Reverse;
 
+use super::tournament::Tournament;
+use crate::canonical::Merge;
 use crate::dictionary::Priority;
 use crate::pair_table::PairTable;
 use crate::vocabulary::TokenId;
@@ -13,15 +13,8 @@ use crate::vocabulary::TokenId;
 pub(crate) type LastRule = Option<(TokenId, TokenId, Priority)>;
 
 /// Spans up to this many atoms go to the flat array in [`MergeLoop::merge_tail`]. Either loop gives
-/// the same; a short array is scanned in place, without the heap's pushes and jumps.
-const SWEEP_AT_MOST: usize = 64;
-
-/// Spans of more atoms than this are merged window by window in [`MergeLoop::merge_windows`], where
-/// the dictionary is proper: what a window needs stays in a second-level cache.
-const WINDOW: usize = 1 << 13;
-
-/// How far a window reaches back into the one before.
-const OVERLAP: usize = 1 << 10;
+/// the same; a short array is scanned in less time than a tree takes.
+const SWEEP_AT_MOST: usize = 24;
 
 /// No pair, or a pair without a rule. Rules are fewer, see `Dictionary`.
 const NEVER: u32 = u32::MAX;
@@ -32,22 +25,10 @@ pub(crate) struct MergeLoop {
     /// Of each token but the last, the merge with its right neighbour.
     pairs: Vec<Pair>,
     nodes: Vec<Node>,
-    heap: BinaryHeap<Reverse<Entry>>,
-    /// Of each token that `heap_tail` left, where it ends among the atoms.
-    ends: Vec<usize>,
-    /// Scratch of the loop over windows.
-    windows: Windows,
-}
-
-/// What merging window by window remembers.
-#[derive(Debug, Clone, Default)]
-struct Windows {
-    atoms: Vec<TokenId>,
-    /// Of each token so far, where it ends among the atoms.
-    ends: Vec<usize>,
-    /// The tokens of the window, and where each ends.
-    tokens: Vec<TokenId>,
-    token_ends: Vec<usize>,
+    /// Of each node the priority of its pair, above its place: so of equal pairs the leftmost is the least.
+    keys: Tournament,
+    /// Of each token that `tree_tail` left, where it ends among the atoms.
+    ends: Vec<u32>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -61,15 +42,8 @@ struct Pair {
 struct Node {
     previous: u32,
     next: u32,
-    /// Priority of the pair of this token and the next, `NEVER` if it cannot merge.
-    priority: u32,
-}
-
-/// A pair that could merge when it was entered: ordered by priority, then from left to right.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
-    priority: u32,
-    left: u32,
+    /// What this token and the next merge to, if they do.
+    product: TokenId,
 }
 
 impl MergeLoop {
@@ -84,82 +58,19 @@ impl MergeLoop {
         if tokens.len() - start <= SWEEP_AT_MOST {
             self.sweep_tail(table, tokens, start)
         } else {
-            self.heap_tail(table, tokens, start)
+            self.tree_tail(table, tokens, start)
         }
     }
 
-    /// Merges `tokens[start..]` of a proper dictionary: as [`MergeLoop::merge_tail`], but long spans
-    /// window by window, so that the time an atom takes does not grow with the span.
-    pub(crate) fn merge_long_tail(
+    /// Merges all `tokens`, by the tree: O(n log n). Returns where each of those that are left ends among
+    /// the atoms.
+    pub(crate) fn merge_with_ends(
         &mut self,
         table: &PairTable,
         tokens: &mut Vec<TokenId>,
-        start: usize,
-    ) {
-        if tokens.len() - start > 2 * WINDOW {
-            self.merge_windows(table, tokens, start, WINDOW, OVERLAP);
-        } else {
-            self.merge_tail(table, tokens, start);
-        }
-    }
-
-    /// Merges `tokens[start..]` in windows of `window` atoms that reach back over some `overlap`
-    /// atoms each, to an end of a token.
-    ///
-    /// Let the tokens so far be those of the atoms before `e`, and those of a window be those of the
-    /// atoms from `b < e` to `f`. If both hold the same token at the same place, then the first up to
-    /// it and the second after it are the tokens of the atoms before `f`: every token is canonical,
-    /// and every pair of neighbours stands side by side in one of the two, so is valid; and in a
-    /// proper dictionary that is all there is to a tokenization (docs/architecture.md, fact 3). Where
-    /// there is no such token, the span is merged as a whole.
-    fn merge_windows(
-        &mut self,
-        table: &PairTable,
-        tokens: &mut Vec<TokenId>,
-        start: usize,
-        window: usize,
-        overlap: usize,
-    ) {
-        let mut windows = core::mem::take(&mut self.windows);
-        windows.atoms.clear();
-        windows.atoms.extend_from_slice(&tokens[start..]);
-        windows.ends.clear();
-        tokens.truncate(start);
-        let count = windows.atoms.len();
-        let mut from = 0;
-        loop {
-            let to = count.min(from + window);
-            windows.tokens.clear();
-            windows.tokens.extend_from_slice(&windows.atoms[from..to]);
-            self.heap_tail(table, &mut windows.tokens, 0);
-            windows.token_ends.clear();
-            windows
-                .token_ends
-                .extend(self.ends.iter().map(|end| from + end));
-            if from > 0 && !windows.join(tokens, start, from) {
-                break;
-            }
-            if from == 0 {
-                tokens.extend_from_slice(&windows.tokens);
-                windows.ends.extend_from_slice(&windows.token_ends);
-            }
-            if to == count {
-                self.windows = windows;
-                return;
-            }
-            // The end of a token at some distance before the end of the window.
-            let target = to - overlap.min(to);
-            let before = windows.ends.partition_point(|&end| end <= target);
-            let next = before.checked_sub(1).map_or(0, |last| windows.ends[last]);
-            if next <= from {
-                break; // One token is as long as the window.
-            }
-            from = next;
-        }
-        tokens.truncate(start);
-        tokens.extend_from_slice(&windows.atoms);
-        self.windows = windows;
-        self.heap_tail(table, tokens, start);
+    ) -> &[u32] {
+        self.tree_tail(table, tokens, 0);
+        &self.ends
     }
 
     /// Merges `tokens[start..]` by sweeping over an array of priorities. O(n) look-ups, O(n^2)
@@ -211,8 +122,8 @@ impl MergeLoop {
         }
     }
 
-    /// Merges `tokens[start..]` by a heap of pairs and a linked list of tokens. O(n log n).
-    fn heap_tail(
+    /// Merges `tokens[start..]` by a tournament of pairs and a linked list of tokens. O(n log n).
+    fn tree_tail(
         &mut self,
         table: &PairTable,
         tokens: &mut Vec<TokenId>,
@@ -224,76 +135,50 @@ impl MergeLoop {
         let Ok(count) = u32::try_from(tail.len()) else {
             return self.sweep_tail(table, tokens, start);
         };
-        let priority = |left, right| match table.get(left, right) {
-            Some(merge) => merge.priority.0,
-            None => NEVER,
-        };
-        let Self { nodes, heap, .. } = self;
+        let Self { nodes, keys, .. } = self;
         nodes.clear();
-        heap.clear();
-        for left in 0..count {
-            let pair_priority = match tail[left as usize..] {
-                [first, second, ..] => priority(first, second),
-                _ => NEVER,
+        keys.fill((0..count).map(|left| {
+            let merge = match tail[left as usize..] {
+                [first, second, ..] => table.get(first, second),
+                _ => None,
             };
             nodes.push(Node {
                 previous: left.wrapping_sub(1),
                 next: left + 1,
-                priority: pair_priority,
+                product: merge.map_or(0, |merge| merge.product),
             });
-        }
-        // Filling the heap from a vector is O(n), pushing would be O(n log n).
-        let mut entries = core::mem::take(heap).into_vec();
-        entries.extend(
-            (0..count)
-                .zip(nodes.iter())
-                .filter(|(_, node)| node.priority != NEVER)
-                .map(|(left, node)| {
-                    Reverse(Entry {
-                        priority: node.priority,
-                        left,
-                    })
-                }),
-        );
-        *heap = BinaryHeap::from(entries);
-
+            merge.map_or(Tournament::NEVER, |merge| key(merge, left))
+        }));
+        let nodes = &mut nodes[..tail.len()];
         let mut last = None;
-        while let Some(Reverse(entry)) = heap.pop() {
-            let node = nodes[entry.left as usize];
-            if node.priority != entry.priority {
-                continue; // One of the two has merged since.
+        loop {
+            let least = keys.least();
+            if least == Tournament::NEVER {
+                break;
             }
-            let (left, right) = (entry.left as usize, node.next as usize);
-            let Some(merge) = table.get(tail[left], tail[right]) else {
-                continue; // Not reached: the node's priority is that of this pair.
-            };
-            last = Some((tail[left], tail[right], merge.priority));
-            tail[left] = merge.product;
-            let next = nodes[right].next;
-            nodes[right].priority = NEVER;
-            nodes[left].next = next;
-            if next < count {
-                nodes[next as usize].previous = entry.left;
-                nodes[left].priority = priority(tail[left], tail[next as usize]);
-            } else {
-                nodes[left].priority = NEVER;
-            }
-            if nodes[left].priority != NEVER {
-                heap.push(Reverse(Entry {
-                    priority: nodes[left].priority,
-                    left: entry.left,
-                }));
-            }
-            let previous = node.previous;
-            if previous < count {
-                let pair_priority = priority(tail[previous as usize], tail[left]);
-                nodes[previous as usize].priority = pair_priority;
-                if pair_priority != NEVER {
-                    heap.push(Reverse(Entry {
-                        priority: pair_priority,
-                        left: previous,
-                    }));
+            let (priority, left) = (Priority((least >> 32) as u32), least as u32);
+            let node = nodes[left as usize];
+            let (right, product) = (node.next, node.product);
+            last = Some((tail[left as usize], tail[right as usize], priority));
+            tail[left as usize] = product;
+            let next = nodes[right as usize].next;
+            nodes[left as usize].next = next;
+            let before = tail.get(node.previous as usize).copied();
+            let first = before.map_or(left, |_| node.previous);
+            // Before the table is asked, so that it is done while that is waited for.
+            keys.remove([first, left, right].map(|place| place as usize));
+            if let Some(&behind) = tail.get(next as usize) {
+                nodes[next as usize].previous = left;
+                if let Some(merge) = table.get(product, behind) {
+                    nodes[left as usize].product = merge.product;
+                    keys.insert(left as usize, key(merge, left));
                 }
+            }
+            if let Some(before) = before
+                && let Some(merge) = table.get(before, product)
+            {
+                nodes[first as usize].product = merge.product;
+                keys.insert(first as usize, key(merge, first));
             }
         }
 
@@ -305,44 +190,17 @@ impl MergeLoop {
             tokens[to] = tokens[start + from as usize];
             to += 1;
             from = nodes[from as usize].next;
-            self.ends.push(from as usize);
+            self.ends.push(from);
         }
         tokens.truncate(to);
         last
     }
 }
 
-impl Windows {
-    /// Joins the window's tokens, whose first begins at atom `from`, to the tokens so far, at the
-    /// first token that both have at one place. False where there is none.
-    fn join(&mut self, tokens: &mut Vec<TokenId>, start: usize, from: usize) -> bool {
-        let first = self.ends.partition_point(|&end| end <= from);
-        let (mut so_far, mut of_window) = (first, 0);
-        let (mut so_far_start, mut window_start) = (from, from);
-        while so_far < self.ends.len() && of_window < self.tokens.len() {
-            let (end, window_end) = (self.ends[so_far], self.token_ends[of_window]);
-            if so_far_start == window_start
-                && end == window_end
-                && tokens[start + so_far] == self.tokens[of_window]
-            {
-                tokens.truncate(start + so_far + 1);
-                self.ends.truncate(so_far + 1);
-                tokens.extend_from_slice(&self.tokens[of_window + 1..]);
-                self.ends
-                    .extend_from_slice(&self.token_ends[of_window + 1..]);
-                return true;
-            }
-            if end <= window_end {
-                so_far += 1;
-                so_far_start = end;
-            }
-            if window_end <= end {
-                of_window += 1;
-                window_start = window_end;
-            }
-        }
-        false
-    }
+/// The key of a merge whose left token is at `left`. It is no `Tournament::NEVER`: no rule has that priority.
+#[inline(always)]
+fn key(merge: Merge, left: u32) -> u64 {
+    u64::from(merge.priority.0) << 32 | u64::from(left)
 }
 
 #[cfg(test)]
@@ -365,18 +223,18 @@ mod tests {
         for len in 0..=12 {
             for word in 0..1_u32 << len {
                 let atoms: Vec<TokenId> = (0..len).map(|at| word >> at & 1).collect();
-                let (mut swept, mut heaped) = (alloc::vec![9], alloc::vec![9]);
+                let (mut swept, mut by_tree) = (alloc::vec![9], alloc::vec![9]);
                 swept.extend_from_slice(&atoms);
-                heaped.extend_from_slice(&atoms);
+                by_tree.extend_from_slice(&atoms);
                 let last = merge_loop.sweep_tail(&table, &mut swept, 1);
-                assert_eq!(merge_loop.heap_tail(&table, &mut heaped, 1), last);
-                assert_eq!(heaped, swept, "{atoms:?}");
+                assert_eq!(merge_loop.tree_tail(&table, &mut by_tree, 1), last);
+                assert_eq!(by_tree, swept, "{atoms:?}");
             }
         }
     }
 
     #[test]
-    fn windows_give_what_the_whole_gives_and_mostly_need_no_second_try() {
+    fn long_spans_and_improper_dictionaries_too() {
         let mut state = 1_u64;
         let mut random = |below: usize| {
             state = state
@@ -385,42 +243,39 @@ mod tests {
             (state >> 33) as usize % below
         };
         let mut merge_loop = MergeLoop::default();
-        for _ in 0..300 {
-            // A proper dictionary over two or three letters: sides are made by earlier rules.
-            let letters = 2 + random(2);
-            let mut tokens: Vec<Vec<u8>> =
-                (0..letters as u8).map(|letter| [letter].into()).collect();
-            let mut merges = Vec::new();
-            for _ in 0..random(14) {
+        for _ in 0..60 {
+            // Ranks in no order.
+            let mut tokens: Vec<Vec<u8>> = [b"a", b"b", b"c"].map(|letter| letter.to_vec()).into();
+            for _ in 0..random(60) {
                 let (left, right) = (random(tokens.len()), random(tokens.len()));
                 let product = [&tokens[left][..], &tokens[right]].concat();
-                if product.len() <= 6 && !tokens.contains(&product) {
+                if product.len() <= 80 && !tokens.contains(&product) {
                     tokens.push(product);
-                    merges.push((left as u32, right as u32));
                 }
             }
-            let vocabulary = Vocabulary::new((0..).zip(&tokens)).expect("distinct");
-            let dictionary = Dictionary::from_merges(vocabulary, merges).expect("valid");
-            let form = crate::CanonicalForm::new(&dictionary);
-            assert!(form.is_proper());
-            for _ in 0..20 {
-                let period = 1 + random(8);
-                let word: Vec<TokenId> = (0..period).map(|_| random(letters) as u32).collect();
-                let atoms: Vec<TokenId> = (0..random(120))
-                    .map(|at| match random(6) {
-                        0 => random(letters) as u32,
-                        _ => word[at % period],
-                    })
-                    .collect();
-                let mut whole = atoms.clone();
-                merge_loop.heap_tail(form.pair_table(), &mut whole, 0);
-                for (window, overlap) in [(7, 3), (12, 6), (30, 12), (40, 1)] {
-                    let mut joined = alloc::vec![9];
-                    joined.extend_from_slice(&atoms);
-                    merge_loop.merge_windows(form.pair_table(), &mut joined, 1, window, overlap);
-                    assert_eq!(joined[1..], whole, "{atoms:?}");
-                    assert_eq!(joined[0], 9);
-                }
+            let mut ids: Vec<u32> = (3..tokens.len() as u32).collect();
+            for end in (1..ids.len()).rev() {
+                ids.swap(end, random(end + 1));
+            }
+            let entries = (0..3).chain(ids).zip(&tokens);
+            let vocabulary = Vocabulary::new(entries).expect("valid");
+            let dictionary = Dictionary::from_ranks(vocabulary).expect("valid");
+            let rules = dictionary.rules();
+            let table = PairTable::new(rules.len(), rules.iter().copied());
+            for letters in [1, 2, 3] {
+                let count = random(700);
+                let mut swept: Vec<TokenId> = (0..count).map(|_| random(letters) as u32).collect();
+                let mut by_tree = swept.clone();
+                let last = merge_loop.sweep_tail(&table, &mut swept, 0);
+                assert_eq!(merge_loop.tree_tail(&table, &mut by_tree, 0), last);
+                assert_eq!(by_tree, swept, "{rules:?}");
+                let vocabulary = dictionary.vocabulary();
+                let len = |id: &TokenId| vocabulary.token_bytes(*id).map_or(0, <[u8]>::len);
+                let ends = swept.iter().scan(0, |end, id| {
+                    *end += len(id) as u32;
+                    Some(*end)
+                });
+                assert!(ends.eq(merge_loop.ends.iter().copied()));
             }
         }
     }

@@ -9,7 +9,7 @@
 //! | [`BufferSweep`] | O(n^2) look-ups | n tokens | to understand BPE, and as a check |
 //! | [`TailSweep`] | O(n^2) look-ups | none | for spans of a few bytes |
 //! | [`MergeHeap`] | O(n) look-ups, O(n^2) steps over a flat array | n pairs | for words |
-//! | [`PriorityMerge`] | O(n log n) | n nodes and a heap | always: the default, bounded on every input; words go to the array of `MergeHeap` |
+//! | [`PriorityMerge`] | O(n log n) | n nodes and a tree of keys; long spans less | always: the default, bounded on every input; words go to the array of `MergeHeap` |
 //! | `BpeBacktrack` (feature `backtrack`) | O(n) usually, O(n t^2) at worst | n bits | for long spans of natural text, proper dictionaries over bytes |
 //!
 //! The names and the first four descriptions are those of 001 section 6; the costs are what
@@ -23,6 +23,8 @@ mod merge_heap;
 pub(crate) mod merge_loop;
 mod priority_merge;
 mod tail_sweep;
+mod tournament;
+mod windows;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
