@@ -147,9 +147,7 @@ impl PipelineCuts {
         ids: &mut Vec<TokenId>,
     ) -> Result<(), EncodeError> {
         let before = ids.len();
-        let encoded = self
-            .pipeline
-            .run_part(part, start, Sink { ids, ranges: None });
+        let encoded = self.pipeline.run_part(part, start, Sink::of_ids(ids));
         encoded.map_err(|error| {
             ids.truncate(before);
             // Places are kept track of only where they are asked for.
@@ -164,10 +162,7 @@ impl PipelineCuts {
     /// As [`PipelineCuts::encode`].
     pub fn encode_with_offsets(&self, part: &str, start: usize) -> Result<Encoding, EncodeError> {
         let mut encoding = Encoding::default();
-        let sink = Sink {
-            ids: &mut encoding.ids,
-            ranges: Some(&mut encoding.byte_ranges),
-        };
+        let sink = Sink::of(&mut encoding);
         self.pipeline.run_part(part, start, sink)?;
         Ok(encoding)
     }
@@ -225,10 +220,7 @@ impl<S: AsRef<str> + Sync> Divide<S> for Texts<'_> {
             append(&mut tokens, self.pipeline.encode_stretches(text, part)?);
             return Ok(vec![tokens]);
         }
-        let sink = Sink {
-            ids: &mut tokens.ids,
-            ranges: None,
-        };
+        let sink = Sink::of_ids(&mut tokens.ids);
         if let Err(error) = self.pipeline.run_stretches(text, part, sink) {
             // Places are kept track of only where they are asked for.
             let placed = self.pipeline.encode_stretches(text, part).err();
@@ -324,10 +316,7 @@ impl Pipeline {
 
     fn encode_stretches(&self, text: &str, part: &[Stretch]) -> Result<Encoding, EncodeError> {
         let mut encoding = Encoding::default();
-        let sink = Sink {
-            ids: &mut encoding.ids,
-            ranges: Some(&mut encoding.byte_ranges),
-        };
+        let sink = Sink::of(&mut encoding);
         self.run_stretches(text, part, sink)?;
         Ok(encoding)
     }
@@ -341,7 +330,8 @@ impl Pipeline {
         self.parts.model.run(|model| {
             part.iter().try_for_each(|stretch| match stretch {
                 Stretch::Added { index, range } => {
-                    self.push_added(*index, range.clone(), &mut sink)
+                    let found = text.get(range.clone()).unwrap_or_default();
+                    self.push_added(*index, range.clone(), found, &mut sink)
                 }
                 Stretch::Text { range, goes_on } => {
                     let segment = Segment {

@@ -42,8 +42,7 @@ impl Pipeline {
     /// As [`Pipeline::encode`]; `ids` is then as it was.
     pub fn encode_into(&self, text: &str, ids: &mut Vec<TokenId>) -> Result<(), EncodeError> {
         let start = ids.len();
-        let sink = Sink { ids, ranges: None };
-        let encoded = self.run(text, sink);
+        let encoded = self.run(text, Sink::of_ids(ids));
         encoded.map_err(|error| {
             ids.truncate(start);
             // Places are kept track of only where they are asked for.
@@ -61,13 +60,7 @@ impl Pipeline {
     /// As [`Pipeline::encode`].
     pub fn encode_with_offsets(&self, text: &str) -> Result<Encoding, EncodeError> {
         let mut encoding = Encoding::default();
-        self.run(
-            text,
-            Sink {
-                ids: &mut encoding.ids,
-                ranges: Some(&mut encoding.byte_ranges),
-            },
-        )?;
+        self.run(text, Sink::of(&mut encoding))?;
         Ok(encoding)
     }
 
@@ -94,7 +87,7 @@ impl Pipeline {
             .then_some(tokenizer)
     }
 
-    fn run(&self, text: &str, sink: Sink<'_>) -> Result<(), EncodeError> {
+    pub(crate) fn run(&self, text: &str, sink: Sink<'_>) -> Result<(), EncodeError> {
         if let Some(tokenizer) = self.direct_for(text) {
             let Some(ranges) = sink.ranges else {
                 return tokenizer.encode_into(text, sink.ids);
@@ -127,8 +120,9 @@ impl Pipeline {
         self.parts.model.run(|model| {
             self.policy.first.for_each_part(part, |found| match found {
                 Part::Token { index, range } => {
+                    let text = part.get(range.clone()).unwrap_or_default();
                     let range = start + range.start..start + range.end;
-                    self.push_added(index, range, &mut sink)
+                    self.push_added(index, range, text, &mut sink)
                 }
                 Part::Text(range) => {
                     let segment = Segment {
@@ -165,8 +159,8 @@ impl Pipeline {
         let second: &Finder = &self.policy.second;
         second.for_each_part(normalized.text(), |part| match part {
             Part::Token { index, range } => {
-                let range = normalized.original(&range);
-                self.push_added(index, range, sink)
+                let text = normalized.text().get(range.clone()).unwrap_or_default();
+                self.push_added(index, normalized.original(&range), text, sink)
             }
             Part::Text(range) if parts.by_hand.is_empty() && !parts.alphabet => {
                 model.encode_text(&normalized, range, sink)
@@ -182,10 +176,12 @@ impl Pipeline {
         })
     }
 
+    /// Appends an added token, found as `text`, unless it is forbidden.
     pub(crate) fn push_added(
         &self,
         index: usize,
         range: Range<usize>,
+        text: &str,
         sink: &mut Sink<'_>,
     ) -> Result<(), EncodeError> {
         let Some(token) = self.parts.added.tokens.get(index) else {
@@ -198,7 +194,7 @@ impl Pipeline {
                 range.start,
             ));
         }
-        sink.push(token.id, range);
+        sink.push_found(token.id, range, text);
         Ok(())
     }
 }

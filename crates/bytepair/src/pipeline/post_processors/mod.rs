@@ -7,7 +7,7 @@ mod tests;
 
 use bpe_core::TokenId;
 
-use super::model_input::ModelInput;
+use super::model_input::{Blanks, ModelInput};
 
 pub(crate) use settings::{read_padding, read_truncation};
 
@@ -58,14 +58,13 @@ enum Piece {
     },
 }
 
-/// What a post-processor has to know of a token to trim its offsets.
-pub(crate) trait Blanks {
-    /// How many characters at the start and at the end of the token's text in the file are white
-    /// space, or the `Ġ` of the byte-level alphabet.
-    fn blanks(&self, id: TokenId) -> (usize, usize);
-}
-
 impl PostProcessor {
+    /// Whether blanks at the ends of tokens are asked for.
+    pub(crate) fn trims_offsets(&self) -> bool {
+        let trims = |step: &Step| matches!(step, Step::TrimOffsets { .. });
+        self.steps.iter().any(trims)
+    }
+
     /// Number of tokens that are added to a text, or to a pair.
     pub(crate) fn added_tokens(&self, is_pair: bool) -> usize {
         let added = |step: &Step| match (step, is_pair) {
@@ -87,7 +86,6 @@ impl PostProcessor {
         first: (ModelInput, &str),
         second: Option<(ModelInput, &str)>,
         add_special: bool,
-        blanks: &dyn Blanks,
     ) -> ModelInput {
         // Each part, and the text that its offsets are about.
         let mut parts: Vec<(ModelInput, &str)> =
@@ -96,24 +94,25 @@ impl PostProcessor {
             part.set_type_id(type_id);
         }
         for step in &self.steps {
-            step.process(&mut parts, add_special, blanks);
+            step.process(&mut parts, add_special);
         }
         let mut whole = ModelInput::default();
         for (part, _) in &parts {
             whole.append(part);
         }
+        whole.forget_blanks();
         whole
     }
 }
 
 impl Step {
-    fn process(&self, parts: &mut Vec<(ModelInput, &str)>, add_special: bool, blanks: &dyn Blanks) {
+    fn process(&self, parts: &mut Vec<(ModelInput, &str)>, add_special: bool) {
         match self {
             Self::TrimOffsets { prefix_space } => {
                 for (part, text) in parts {
-                    trim_offsets(part, text, *prefix_space, blanks);
+                    trim_offsets(part, text, *prefix_space);
                     for part in part.overflowing_mut() {
-                        trim_offsets(part, text, *prefix_space, blanks);
+                        trim_offsets(part, text, *prefix_space);
                     }
                 }
             }
@@ -188,11 +187,14 @@ fn surround(part: &mut ModelInput, before: &[TokenId], behind: &[TokenId], type_
     }
 }
 
-/// Takes blanks away from the ends of each token's range, as many as its text has. A token's range is
+/// Takes blanks away from the ends of each token's range, as many as it has. A token's range is
 /// counted in characters of the text, as `tokenizers` counts where it gives offsets in characters.
-fn trim_offsets(part: &mut ModelInput, text: &str, prefix_space: bool, blanks: &dyn Blanks) {
-    for (index, (id, range)) in part.tokens_mut().enumerate() {
-        let (mut leading, trailing) = blanks.blanks(id);
+fn trim_offsets(part: &mut ModelInput, text: &str, prefix_space: bool) {
+    for (index, (blanks, range)) in part.offsets_mut().enumerate() {
+        let Blanks {
+            mut leading,
+            trailing,
+        } = blanks;
         // One blank before the first token is the one that the pre-tokenizer set there.
         if (index == 0 || range.start == 0) && prefix_space && leading == 1 {
             leading = 0;
