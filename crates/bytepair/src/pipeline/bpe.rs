@@ -129,6 +129,7 @@ pub(crate) fn dictionary(
     let tokens = tokens
         .into_iter()
         .map(|(id, range)| (id, all.get(range).unwrap_or_default()));
+    let has_fallback = !fallback.is_empty();
     let vocabulary = Vocabulary::with_byte_fallback(tokens, fallback)
         .map_err(|error| LoadError::caused("model.vocab", error))?;
     let mut bytes = Vec::new();
@@ -162,6 +163,11 @@ pub(crate) fn dictionary(
         let place = error.merge_index().map(|index| format!("[{index}]"));
         LoadError::caused(format!("model.merges{}", place.unwrap_or_default()), error)
     })?;
+    if model.ignore_merges && has_fallback {
+        // There a whole piece of such a token's text is the token.
+        let what = "with tokens that stand for bytes";
+        return Err(LoadError::unsupported("model.ignore_merges", what));
+    }
     let dictionary = dictionary.with_whole_piece_lookup(model.ignore_merges);
     if byte_level {
         let missing = dictionary.missing_bytes().next();

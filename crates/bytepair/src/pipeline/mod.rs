@@ -114,6 +114,8 @@ struct Parts {
     by_hand: Vec<PreTokenizer>,
     /// Whether the steps by hand leave pieces in the byte-level alphabet.
     alphabet: bool,
+    /// What the file has in normalized text where this has blanks.
+    blank_is: Option<char>,
     /// Whether a step asks where a piece begins in the original.
     needs_places: bool,
     model: Model,
@@ -220,6 +222,7 @@ impl Pipeline {
         let parts = Parts {
             added,
             needs_places: plan.by_hand.iter().any(first),
+            blank_is: plan.blank.filter(|_| plan.by_hand.is_empty()),
             normalizers: plan.normalizers,
             by_hand: plan.by_hand,
             alphabet: plan.alphabet,

@@ -1,5 +1,6 @@
 //! A text on its way through a pipeline.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use bpe_core::TokenId;
@@ -160,7 +161,13 @@ impl Pipeline {
         second.for_each_part(normalized.text(), |part| match part {
             Part::Token { index, range } => {
                 let text = normalized.text().get(range.clone()).unwrap_or_default();
-                self.push_added(index, normalized.original(&range), text, sink)
+                let text = match parts.blank_is {
+                    Some(character) if sink.found.is_some() => {
+                        Cow::Owned(text.replace(' ', character.encode_utf8(&mut [0; 4])))
+                    }
+                    _ => Cow::Borrowed(text),
+                };
+                self.push_added(index, normalized.original(&range), &text, sink)
             }
             Part::Text(range) if parts.by_hand.is_empty() && !parts.alphabet => {
                 model.encode_text(&normalized, range, sink)
