@@ -281,27 +281,53 @@ impl AddedTokens {
     }
 }
 
-/// Whether one of `some` and one of `others` can have characters of a text in common. Where it would take too long
-/// to tell, they may.
+/// Whether one of `some` and one of `others` can have characters of a text in common: one is inside the other, or
+/// one ends as the other begins. Ends are compared by hashes alone, so that it may say so of two that cannot.
+/// O(bytes).
 fn may_overlap(some: &[&str], others: &[&str]) -> bool {
-    let bytes = |texts: &[&str]| -> usize { texts.iter().map(|text| text.len()).sum() };
-    if bytes(some).saturating_mul(bytes(others)) > MOST_COMPARISONS {
-        return true;
-    }
-    let overlap = |a: &str, b: &str| {
-        let (a, b) = (a.as_bytes(), b.as_bytes());
-        let mut joints = 1..a.len().min(b.len());
-        a.windows(b.len().max(1)).any(|part| part == b)
-            || b.windows(a.len().max(1)).any(|part| part == a)
-            || joints.any(|len| a.ends_with(&b[..len]) || b.ends_with(&a[..len]))
+    let holds = |texts: &[&str], wanted: &[&str]| match SpecialMatcher::new(wanted) {
+        Ok(matcher) => texts
+            .iter()
+            .any(|text| matcher.find(text.as_bytes(), 0).is_some()),
+        Err(_) => true,
     };
-    others
-        .iter()
-        .any(|other| some.iter().any(|one| overlap(one, other)))
+    let ends_as = |texts: &[&str], wanted: &[&str]| {
+        let beginnings: HashSet<u64> = wanted.iter().flat_map(|text| beginnings(text)).collect();
+        let mut ends = texts.iter().flat_map(|text| ends(text));
+        ends.any(|end| beginnings.contains(&end))
+    };
+    if some.is_empty() || others.is_empty() {
+        return false;
+    }
+    holds(some, others) || holds(others, some) || ends_as(some, others) || ends_as(others, some)
 }
 
-/// Comparisons of one byte of an added token with one of another: deepseek_v3 needs some 4 million.
-const MOST_COMPARISONS: usize = 100_000_000;
+/// An odd number without a pattern: the golden ratio.
+const BASE: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Hashes of the beginnings of a text: their bytes as digits of a number.
+fn beginnings(text: &str) -> impl Iterator<Item = u64> {
+    text.bytes().scan(0_u64, |hash, byte| {
+        *hash = hash.wrapping_mul(BASE).wrapping_add(digit(byte));
+        Some(*hash)
+    })
+}
+
+/// Hashes of its ends.
+fn ends(text: &str) -> impl Iterator<Item = u64> {
+    text.bytes()
+        .rev()
+        .scan((0_u64, 1_u64), |(hash, unit), byte| {
+            *hash = hash.wrapping_add(digit(byte).wrapping_mul(*unit));
+            *unit = unit.wrapping_mul(BASE);
+            Some(*hash)
+        })
+}
+
+/// No byte is 0, so that texts of different lengths differ.
+fn digit(byte: u8) -> u64 {
+    u64::from(byte) + 1
+}
 
 impl Finder {
     /// Whether some token must be seen whole with what stands beside it: it looks there, or takes blanks, or
