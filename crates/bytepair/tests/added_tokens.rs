@@ -395,3 +395,24 @@ fn whole_pieces_that_are_written_as_bytes_are_refused() {
         "{error}"
     );
 }
+
+#[test]
+fn offsets_of_long_runs_of_blanks_are_trimmed_in_linear_time() {
+    let added = [
+        token(257, " ", &["rstrip", "normalized"]),
+        token(258, "\u{3000}", &["lstrip", "rstrip"]),
+        token(259, "\t\t", &["rstrip"]),
+    ];
+    let mut file = file(bytes(), &added);
+    file["normalizer"] = json!({ "type": "NFC" });
+    file["pre_tokenizer"] = byte_level(true);
+    file["post_processor"] = byte_level(true);
+    let pipeline = all(&file);
+    for unit in [" ", "\u{3000}", "\t", "a \u{3000}", " \t", "é \t\t"] {
+        let text = unit.repeat((1 << 18) / unit.len());
+        let started = std::time::Instant::now();
+        input(&pipeline, (&text, None), Some(1 << 16));
+        // Quadratic time would be minutes.
+        assert!(started.elapsed().as_secs() < 60, "{unit:?}");
+    }
+}

@@ -8,10 +8,12 @@ use bpe_core::{BytePairs, TokenId};
 use bpe_lexers::{LexError, SpecialMatcher};
 
 use crate::error::LoadError;
+use crate::pipeline::blanks::Blanks;
 use crate::pipeline::bpe::check_added;
 use crate::pipeline::file::AddedToken;
 use crate::pipeline::normalized::Normalized;
 use crate::pipeline::normalizers::Normalizer;
+use crate::pipeline::overlap::may_overlap;
 use crate::pipeline::texts::Vocab;
 use crate::pipeline::unicode::word_characters;
 use crate::specials::Specials;
@@ -26,6 +28,8 @@ pub(crate) struct AddedTokens {
     pub(crate) in_vocabulary: HashSet<TokenId>,
     /// The number of tokens that the vocabulary has.
     vocabulary_len: usize,
+    /// What the file has in normalized text where this has blanks.
+    blank_is: Option<char>,
 }
 
 /// A part of a text.
@@ -33,8 +37,12 @@ pub(crate) struct AddedTokens {
 pub(crate) enum Part {
     /// What is no added token.
     Text(Range<usize>),
-    /// An added token, by its number, with the bytes that it takes.
-    Token { index: usize, range: Range<usize> },
+    /// An added token, by its number, with the bytes that it takes and the white space at their ends.
+    Token {
+        index: usize,
+        range: Range<usize>,
+        blanks: Blanks,
+    },
 }
 
 /// Finds the added tokens of one kind.
@@ -106,6 +114,10 @@ struct Found {
     rstrip: bool,
     /// It is found, so that nothing else is in its place, and stays text.
     is_text: bool,
+    /// White space at the ends of what is looked for.
+    blanks: Blanks,
+    /// Whether it is nothing else.
+    is_blank: bool,
 }
 
 impl AddedToken {
@@ -165,7 +177,13 @@ impl AddedTokens {
             tokens,
             in_vocabulary: HashSet::new(),
             vocabulary_len: 0,
+            blank_is: None,
         })
+    }
+
+    /// Tells what the file has in normalized text where this has blanks.
+    pub(crate) fn set_blank(&mut self, blank_is: Option<char>) {
+        self.blank_is = blank_is;
     }
 
     /// Tells which tokens the vocabulary has too.
@@ -220,12 +238,8 @@ impl AddedTokens {
         let tokens = self.tokens.iter().enumerate();
         let (mut found, as_text): (Vec<_>, Vec<_>) = tokens
             .filter(|(_, token)| token.normalized == normalized)
-            .map(|(index, token)| Found {
-                index,
-                single_word: token.single_word,
-                lstrip: token.lstrip,
-                rstrip: token.rstrip,
-                is_text: !is_matched(token),
+            .map(|(index, token)| {
+                Found::new(index, token, &self.spelled(index), !is_matched(token))
             })
             .partition(|found| !found.is_text);
         // What stays text need not be found, unless it may stand in the place of others.
@@ -239,6 +253,16 @@ impl AddedTokens {
             starts: (!found.is_empty()).then(|| Starts::new(texts.iter())),
             found,
         })
+    }
+
+    /// The text to look for, as the file has it.
+    fn spelled(&self, index: usize) -> Cow<'_, str> {
+        let wanted = self.wanted.get(index).map_or("", String::as_str);
+        let is_normalized = self.tokens.get(index).is_some_and(|token| token.normalized);
+        match self.blank_is.filter(|_| is_normalized) {
+            Some(character) => Cow::Owned(wanted.replace(' ', character.encode_utf8(&mut [0; 4]))),
+            None => Cow::Borrowed(wanted),
+        }
     }
 
     /// The texts to look for.
@@ -281,54 +305,6 @@ impl AddedTokens {
     }
 }
 
-/// Whether one of `some` and one of `others` can have characters of a text in common: one is inside the other, or
-/// one ends as the other begins. Ends are compared by hashes alone, so that it may say so of two that cannot.
-/// O(bytes).
-fn may_overlap(some: &[&str], others: &[&str]) -> bool {
-    let holds = |texts: &[&str], wanted: &[&str]| match SpecialMatcher::new(wanted) {
-        Ok(matcher) => texts
-            .iter()
-            .any(|text| matcher.find(text.as_bytes(), 0).is_some()),
-        Err(_) => true,
-    };
-    let ends_as = |texts: &[&str], wanted: &[&str]| {
-        let beginnings: HashSet<u64> = wanted.iter().flat_map(|text| beginnings(text)).collect();
-        let mut ends = texts.iter().flat_map(|text| ends(text));
-        ends.any(|end| beginnings.contains(&end))
-    };
-    if some.is_empty() || others.is_empty() {
-        return false;
-    }
-    holds(some, others) || holds(others, some) || ends_as(some, others) || ends_as(others, some)
-}
-
-/// An odd number without a pattern: the golden ratio.
-const BASE: u64 = 0x9E37_79B9_7F4A_7C15;
-
-/// Hashes of the beginnings of a text: their bytes as digits of a number.
-fn beginnings(text: &str) -> impl Iterator<Item = u64> {
-    text.bytes().scan(0_u64, |hash, byte| {
-        *hash = hash.wrapping_mul(BASE).wrapping_add(digit(byte));
-        Some(*hash)
-    })
-}
-
-/// Hashes of its ends.
-fn ends(text: &str) -> impl Iterator<Item = u64> {
-    text.bytes()
-        .rev()
-        .scan((0_u64, 1_u64), |(hash, unit), byte| {
-            *hash = hash.wrapping_add(digit(byte).wrapping_mul(*unit));
-            *unit = unit.wrapping_mul(BASE);
-            Some(*hash)
-        })
-}
-
-/// No byte is 0, so that texts of different lengths differ.
-fn digit(byte: u8) -> u64 {
-    u64::from(byte) + 1
-}
-
 impl Finder {
     /// Whether some token must be seen whole with what stands beside it: it looks there, or takes blanks, or
     /// stays text in the place of others.
@@ -364,12 +340,12 @@ impl Finder {
         text: &str,
         mut visit: impl FnMut(Part) -> Result<(), E>,
     ) -> Result<(), E> {
-        // Up to where parts have been visited, where to search, and where the blanks end in which a
-        // token before has ended.
-        let (mut done, mut from, mut blanks_to) = (0, 0, 0);
+        // Up to where parts have been visited, and where to search.
+        let (mut done, mut from) = (0, 0);
+        let mut behind = BlanksBehind::default();
         while let Some((pattern, range)) = self.find(text.as_bytes(), from) {
             from = range.end;
-            let Some(&found) = self.found.get(pattern) else {
+            let Some(found) = self.found.get(pattern) else {
                 continue;
             };
             let Range { mut start, mut end } = range;
@@ -380,12 +356,10 @@ impl Finder {
                 let before = text.get(done..start).unwrap_or_default();
                 start = (start - (before.len() - before.trim_end().len())).max(done);
             }
+            let mut taken = 0;
             if found.rstrip {
-                if end >= blanks_to {
-                    let behind = text.get(end..).unwrap_or_default();
-                    blanks_to = end + (behind.len() - behind.trim_start().len());
-                }
-                end = blanks_to;
+                taken = behind.count(text, end);
+                end = behind.end;
             }
             if done < start {
                 visit(Part::Text(done..start))?;
@@ -393,6 +367,7 @@ impl Finder {
             if start < end {
                 visit(Part::Token {
                     index: found.index,
+                    blanks: found.blanks_of(text, range.start, start, taken),
                     range: start..end,
                 })?;
             }
@@ -402,6 +377,66 @@ impl Finder {
             true => Ok(()),
             false => visit(Part::Text(done..text.len())),
         }
+    }
+}
+
+impl Found {
+    fn new(index: usize, token: &AddedToken, wanted: &str, is_text: bool) -> Self {
+        let blanks = Blanks::of_text(wanted);
+        Self {
+            index,
+            single_word: token.single_word,
+            lstrip: token.lstrip,
+            rstrip: token.rstrip,
+            is_text,
+            blanks,
+            is_blank: blanks.leading == wanted.chars().count(),
+        }
+    }
+
+    /// White space at the ends of what was found at byte `at` and begins at `start`, with `behind` characters of
+    /// white space behind it.
+    fn blanks_of(&self, text: &str, at: usize, start: usize, behind: usize) -> Blanks {
+        let count = |range: Range<usize>| text.get(range).map_or(0, |part| part.chars().count());
+        // What a token before has taken of this one is white space too.
+        let leading = (self.blanks.leading + count(start..at)).saturating_sub(count(at..start));
+        let trailing = self.blanks.trailing + behind;
+        match self.is_blank {
+            false => Blanks { leading, trailing },
+            true => Blanks {
+                leading: leading + behind,
+                trailing: leading + behind,
+            },
+        }
+    }
+}
+
+/// White space behind a place, which several tokens may take.
+#[derive(Default)]
+struct BlanksBehind {
+    start: usize,
+    end: usize,
+    /// Characters between the two.
+    count: usize,
+}
+
+impl BlanksBehind {
+    /// Characters of white space behind byte `at` of `text`, which is not before that of the last call. O(bytes)
+    /// for all calls.
+    fn count(&mut self, text: &str, at: usize) -> usize {
+        match at < self.end {
+            true => {
+                let passed = text.get(self.start..at).unwrap_or_default();
+                self.count -= passed.chars().count();
+            }
+            false => {
+                let behind = text.get(at..).unwrap_or_default();
+                let blanks = &behind[..behind.len() - behind.trim_start().len()];
+                (self.end, self.count) = (at + blanks.len(), blanks.chars().count());
+            }
+        }
+        self.start = at;
+        self.count
     }
 }
 

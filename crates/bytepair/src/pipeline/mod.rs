@@ -6,6 +6,7 @@
 
 pub(crate) mod added;
 mod affix;
+mod blanks;
 pub(crate) mod bpe;
 mod cuts;
 mod decoders;
@@ -20,6 +21,7 @@ mod normalize;
 mod normalized;
 mod normalizers;
 mod output;
+mod overlap;
 mod parallel;
 mod parts;
 pub(crate) mod plan;
@@ -115,8 +117,6 @@ struct Parts {
     by_hand: Vec<PreTokenizer>,
     /// Whether the steps by hand leave pieces in the byte-level alphabet.
     alphabet: bool,
-    /// What the file has in normalized text where this has blanks.
-    blank_is: Option<char>,
     /// Whether a step asks where a piece begins in the original.
     needs_places: bool,
     model: Model,
@@ -182,6 +182,7 @@ impl Pipeline {
     pub(crate) fn new(description: Description, limits: &ReadLimits) -> Result<Self, LoadError> {
         let plan = Plan::new(&description)?;
         let mut added = AddedTokens::new(description.added_tokens.clone(), &plan.normalizers)?;
+        added.set_blank(plan.blank.filter(|_| plan.by_hand.is_empty()));
         let byte_level = description.is_byte_level();
         let mut spelling = Spelling {
             byte_level,
@@ -223,7 +224,6 @@ impl Pipeline {
         let parts = Parts {
             added,
             needs_places: plan.by_hand.iter().any(first),
-            blank_is: plan.blank.filter(|_| plan.by_hand.is_empty()),
             normalizers: plan.normalizers,
             by_hand: plan.by_hand,
             alphabet: plan.alphabet,

@@ -8,8 +8,8 @@ use bpe_core::{TokenId, Vocabulary, byte_level};
 use crate::error::EncodeError;
 use crate::offsets::Encoding;
 use crate::pipeline::affix::AffixModel;
+use crate::pipeline::blanks::Blanks;
 use crate::pipeline::decoders::TokenText;
-use crate::pipeline::model_input::Blanks;
 use crate::pipeline::normalized::Normalized;
 use crate::pipeline::splitting::Pieces;
 use crate::pool::Engines;
@@ -63,10 +63,10 @@ impl<'o> Sink<'o> {
         }
     }
 
-    /// Appends an added token, found as `text`, that stands for these bytes of the original.
-    pub(crate) fn push_found(&mut self, id: TokenId, range: Range<usize>, text: &str) {
+    /// Appends an added token that stands for these bytes of the original, with this white space at its ends.
+    pub(crate) fn push_found(&mut self, id: TokenId, range: Range<usize>, blanks: Blanks) {
         if let Some(found) = &mut self.found {
-            found.push((self.ids.len(), Blanks::of_text(text)));
+            found.push((self.ids.len(), blanks));
         }
         self.push(id, range);
     }

@@ -8,12 +8,13 @@ use bpe_core::{DecodeError, TokenId, Vocabulary};
 use crate::error::LoadError;
 use crate::offsets::Encoding;
 use crate::pipeline::Pipeline;
+use crate::pipeline::blanks::Blanks;
 use crate::pipeline::bpe::Spelling;
 use crate::pipeline::decoders::{Decoder, Decoding, TokenText};
 use crate::pipeline::description::{Description, Source};
 use crate::pipeline::file::AddedToken;
 use crate::pipeline::model::{Model, Sink};
-use crate::pipeline::model_input::{Blanks, InputError, ModelInput, Padding, Truncation};
+use crate::pipeline::model_input::{InputError, ModelInput, Padding, Truncation};
 use crate::pipeline::node::Node;
 use crate::pipeline::normalizers::Normalizer;
 use crate::pipeline::post_processors::{PostProcessor, read_padding, read_truncation};
@@ -269,8 +270,10 @@ impl Pipeline {
         let blanks = ids.iter();
         let blanks = blanks.map(|&id| output.token_blanks(id, &self.parts.model));
         let mut blanks: Vec<Blanks> = blanks.collect();
-        for (index, found) in found {
-            blanks[index] = found;
+        for (index, of_found) in found {
+            if let Some(blanks) = blanks.get_mut(index) {
+                *blanks = of_found;
+            }
         }
         Ok(ModelInput::new(ids, offsets, type_id).with_blanks(blanks))
     }

@@ -9,6 +9,7 @@ use crate::error::EncodeError;
 use crate::offsets::Encoding;
 use crate::pipeline::Pipeline;
 use crate::pipeline::added::Part;
+use crate::pipeline::blanks::Blanks;
 use crate::pipeline::cuts::Seams;
 use crate::pipeline::model::Sink;
 use crate::pipeline::run::Segment;
@@ -255,7 +256,7 @@ impl Pipeline {
         let visited: Result<(), std::convert::Infallible> =
             self.policy.first.for_each_part(text, |found| {
                 match found {
-                    Part::Token { index, range } => {
+                    Part::Token { index, range, .. } => {
                         bytes += range.len();
                         part.push(Stretch::Added { index, range });
                     }
@@ -330,8 +331,7 @@ impl Pipeline {
         self.parts.model.run(|model| {
             part.iter().try_for_each(|stretch| match stretch {
                 Stretch::Added { index, range } => {
-                    let found = text.get(range.clone()).unwrap_or_default();
-                    self.push_added(*index, range.clone(), found, &mut sink)
+                    self.push_added(*index, range.clone(), Blanks::default(), &mut sink)
                 }
                 Stretch::Text { range, goes_on } => {
                     let segment = Segment {

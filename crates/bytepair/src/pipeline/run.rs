@@ -1,6 +1,5 @@
 //! A text on its way through a pipeline.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use bpe_core::TokenId;
@@ -9,6 +8,7 @@ use crate::error::EncodeError;
 use crate::offsets::Encoding;
 use crate::pipeline::Pipeline;
 use crate::pipeline::added::{Finder, Part};
+use crate::pipeline::blanks::Blanks;
 use crate::pipeline::model::{Running, Sink};
 use crate::pipeline::normalized::Normalized;
 use crate::pipeline::normalizers::Normalizer;
@@ -120,10 +120,13 @@ impl Pipeline {
     fn run_steps(&self, part: &str, start: usize, mut sink: Sink<'_>) -> Result<(), EncodeError> {
         self.parts.model.run(|model| {
             self.policy.first.for_each_part(part, |found| match found {
-                Part::Token { index, range } => {
-                    let text = part.get(range.clone()).unwrap_or_default();
+                Part::Token {
+                    index,
+                    range,
+                    blanks,
+                } => {
                     let range = start + range.start..start + range.end;
-                    self.push_added(index, range, text, &mut sink)
+                    self.push_added(index, range, blanks, &mut sink)
                 }
                 Part::Text(range) => {
                     let segment = Segment {
@@ -159,16 +162,11 @@ impl Pipeline {
         let normalized = normalized.map_err(|error| EncodeError::from(error).placed(start))?;
         let second: &Finder = &self.policy.second;
         second.for_each_part(normalized.text(), |part| match part {
-            Part::Token { index, range } => {
-                let text = normalized.text().get(range.clone()).unwrap_or_default();
-                let text = match parts.blank_is {
-                    Some(character) if sink.found.is_some() => {
-                        Cow::Owned(text.replace(' ', character.encode_utf8(&mut [0; 4])))
-                    }
-                    _ => Cow::Borrowed(text),
-                };
-                self.push_added(index, normalized.original(&range), &text, sink)
-            }
+            Part::Token {
+                index,
+                range,
+                blanks,
+            } => self.push_added(index, normalized.original(&range), blanks, sink),
             Part::Text(range) if parts.by_hand.is_empty() && !parts.alphabet => {
                 model.encode_text(&normalized, range, sink)
             }
@@ -183,12 +181,12 @@ impl Pipeline {
         })
     }
 
-    /// Appends an added token, found as `text`, unless it is forbidden.
+    /// Appends an added token with this white space at its ends, unless it is forbidden.
     pub(crate) fn push_added(
         &self,
         index: usize,
         range: Range<usize>,
-        text: &str,
+        blanks: Blanks,
         sink: &mut Sink<'_>,
     ) -> Result<(), EncodeError> {
         let Some(token) = self.parts.added.tokens.get(index) else {
@@ -201,7 +199,7 @@ impl Pipeline {
                 range.start,
             ));
         }
-        sink.push_found(token.id, range, text);
+        sink.push_found(token.id, range, blanks);
         Ok(())
     }
 }

@@ -65,7 +65,6 @@ impl Pipeline {
         let parts = Parts {
             added,
             needs_places: false,
-            blank_is: None,
             normalizers: plan.normalizers,
             by_hand: plan.by_hand,
             alphabet: plan.alphabet,

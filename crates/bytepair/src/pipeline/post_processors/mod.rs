@@ -4,10 +4,13 @@ mod read;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod trim;
 
 use bpe_core::TokenId;
 
-use super::model_input::{Blanks, ModelInput};
+use super::model_input::ModelInput;
+
+use trim::trim_offsets;
 
 pub(crate) use settings::{read_padding, read_truncation};
 
@@ -111,9 +114,6 @@ impl Step {
             Self::TrimOffsets { prefix_space } => {
                 for (part, text) in parts {
                     trim_offsets(part, text, *prefix_space);
-                    for part in part.overflowing_mut() {
-                        trim_offsets(part, text, *prefix_space);
-                    }
                 }
             }
             Self::OneType => {
@@ -184,36 +184,5 @@ fn surround(part: &mut ModelInput, before: &[TokenId], behind: &[TokenId], type_
     part.surround(before, behind, type_id);
     for part in part.overflowing_mut() {
         part.surround(before, behind, type_id);
-    }
-}
-
-/// Takes blanks away from the ends of each token's range, as many as it has. A token's range is
-/// counted in characters of the text, as `tokenizers` counts where it gives offsets in characters.
-fn trim_offsets(part: &mut ModelInput, text: &str, prefix_space: bool) {
-    for (index, (blanks, range)) in part.offsets_mut().enumerate() {
-        let Blanks {
-            mut leading,
-            trailing,
-        } = blanks;
-        // One blank before the first token is the one that the pre-tokenizer set there.
-        if (index == 0 || range.start == 0) && prefix_space && leading == 1 {
-            leading = 0;
-        }
-        for _ in 0..leading {
-            let rest = text.get(range.start..range.end).unwrap_or_default();
-            range.start += rest.chars().next().map_or(0, char::len_utf8);
-        }
-        let mut end = range.end;
-        let before = text.get(..end).unwrap_or_default();
-        let mut before = before.chars().rev();
-        let characters = before.by_ref().take(trailing).map(char::len_utf8);
-        let mut counted = 0;
-        for length in characters {
-            end -= length;
-            counted += 1;
-        }
-        if counted == trailing {
-            range.end = end.max(range.start);
-        }
     }
 }

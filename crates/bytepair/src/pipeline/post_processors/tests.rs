@@ -2,7 +2,8 @@ use bpe_core::TokenId;
 use serde_json::{Value, json};
 
 use super::{PostProcessor, read_padding, read_truncation};
-use crate::pipeline::model_input::{Blanks, ModelInput};
+use crate::pipeline::blanks::Blanks;
+use crate::pipeline::model_input::ModelInput;
 use crate::pipeline::node::Node;
 
 /// Ids whose tens are the leading blanks and whose hundreds are the trailing ones.
