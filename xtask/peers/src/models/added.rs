@@ -153,8 +153,10 @@ impl Claims {
             report.calls
         );
         self.refused.sort();
-        self.refused
-            .dedup_by_key(|reason| reason.split(": ").last().map(str::to_owned));
+        self.refused.dedup_by_key(|reason| {
+            let words = reason.chars().filter(|c| !c.is_ascii_digit());
+            words.collect::<String>()
+        });
         for reason in self.refused.iter().take(8) {
             println!("     {reason}");
         }
