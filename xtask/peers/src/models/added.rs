@@ -117,6 +117,7 @@ impl Claims {
             self.decoded.texts += 1;
             let ids = list(&answer["ids"]).iter().filter_map(Value::as_u64);
             let ids: Vec<u32> = ids.filter_map(|id| u32::try_from(id).ok()).collect();
+            self.decoded.tokens += ids.len();
             let ours = || {
                 let text = all.decode(&ids).ok();
                 json!([text, all.decode_without_special_tokens(&ids).ok()])
