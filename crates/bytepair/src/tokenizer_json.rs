@@ -50,7 +50,9 @@ impl Tokenizer {
         check_supported(model)?;
         check_added(&model.vocab, &description.added_tokens)?;
         let spelling = Spelling::of(model, &description, &plan);
-        let dictionary = dictionary(model, &description.added_tokens, spelling, limits)?;
+        let may_be_piece = |token: &_| description.may_be_piece(token);
+        let added_tokens = &description.added_tokens;
+        let dictionary = dictionary(model, added_tokens, spelling, may_be_piece, limits)?;
         let added = AddedTokens::new(description.added_tokens, &[])?;
         direct_tokenizer(&dictionary, &plan, &added)?.ok_or_else(|| {
             let what = "an overlap of normalized and other added tokens, or a text of bytes,";
@@ -66,7 +68,8 @@ impl Tokenizer {
 /// Tokens are spelled in the byte-level alphabet where normalizer, pre-tokenizer or decoder says
 /// `ByteLevel`; then each single byte must be a token, and `unk_token` is of no consequence. Special
 /// tokens that stand in the vocabulary too are left out of the dictionary, since no text may make
-/// them; but for the unknown token, and for those that a merge names or makes.
+/// them; but for the unknown token, single characters, tokens that stand for a byte, and those that a
+/// merge names or makes.
 ///
 /// Cost: O(bytes).
 ///
@@ -89,7 +92,7 @@ pub fn read_dictionary(file: &[u8], limits: &ReadLimits) -> Result<Dictionary, L
         byte_fallback: model.byte_fallback && !byte_level,
         blank: None,
     };
-    dictionary(model, &file.added_tokens, spelling, limits)
+    dictionary(model, &file.added_tokens, spelling, |_| false, limits)
 }
 
 /// Whether a step, or one inside it, is `ByteLevel`.

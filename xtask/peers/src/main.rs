@@ -52,6 +52,8 @@ enum Command {
     Training(training::Arguments),
     /// Compare the pipelines of `tokenizer.json` files with `tokenizers`, in ids, offsets and all else.
     Models(models::Arguments),
+    /// Compare random small files with added tokens of all flags with the `tokenizers` of Python.
+    Added(models::added::Arguments),
     /// Load the `tokenizer.json` of each model, ours and `tokenizers` in turn, each in a process of its own.
     LoadModels(models::load::Arguments),
     /// Time one thread on the text of each model, ours, `tokenizers` and the peers that read the same file in turn.
@@ -122,6 +124,7 @@ fn main() -> ExitCode {
         Command::Oracle(arguments) => oracle::run(&arguments),
         Command::Training(arguments) => training::run(&arguments),
         Command::Models(arguments) => models::run(&arguments),
+        Command::Added(arguments) => models::added::run(&arguments),
         Command::SpeedModels(arguments) => models::speed::run(&arguments),
         Command::LoadModels(arguments) => models::load::run(&arguments),
         Command::LoadModelsChild(child) => models::load::child(&child),

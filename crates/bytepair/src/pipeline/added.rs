@@ -1,15 +1,20 @@
 //! Added tokens: found as text, with the blanks around them or beside no word, as their flags say.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use bpe_core::{BytePairs, TokenId};
-use bpe_lexers::SpecialMatcher;
+use bpe_lexers::{LexError, SpecialMatcher};
 
 use crate::error::LoadError;
+use crate::pipeline::blanks::Blanks;
+use crate::pipeline::bpe::check_added;
 use crate::pipeline::file::AddedToken;
 use crate::pipeline::normalized::Normalized;
 use crate::pipeline::normalizers::Normalizer;
+use crate::pipeline::overlap::may_overlap;
+use crate::pipeline::texts::Vocab;
 use crate::pipeline::unicode::word_characters;
 use crate::specials::Specials;
 
@@ -19,6 +24,12 @@ pub(crate) struct AddedTokens {
     pub(crate) tokens: Vec<AddedToken>,
     /// What is looked for, for each token: its text, normalized where the flag says so.
     wanted: Vec<String>,
+    /// Those that the vocabulary of the file has too.
+    pub(crate) in_vocabulary: HashSet<TokenId>,
+    /// The number of tokens that the vocabulary has.
+    vocabulary_len: usize,
+    /// What the file has in normalized text where this has blanks.
+    blank_is: Option<char>,
 }
 
 /// A part of a text.
@@ -26,8 +37,12 @@ pub(crate) struct AddedTokens {
 pub(crate) enum Part {
     /// What is no added token.
     Text(Range<usize>),
-    /// An added token, by its number, with the bytes that it takes.
-    Token { index: usize, range: Range<usize> },
+    /// An added token, by its number, with the bytes that it takes and the white space at their ends.
+    Token {
+        index: usize,
+        range: Range<usize>,
+        blanks: Blanks,
+    },
 }
 
 /// Finds the added tokens of one kind.
@@ -49,7 +64,7 @@ struct Starts {
 }
 
 impl Starts {
-    fn new<'t>(texts: impl Iterator<Item = &'t String>) -> Self {
+    fn new<'t>(texts: impl Iterator<Item = &'t &'t str>) -> Self {
         let mut pairs = BytePairs::none();
         let mut singles = Vec::new();
         for text in texts {
@@ -97,6 +112,24 @@ struct Found {
     single_word: bool,
     lstrip: bool,
     rstrip: bool,
+    /// It is found, so that nothing else is in its place, and stays text.
+    is_text: bool,
+    /// White space at the ends of what is looked for.
+    blanks: Blanks,
+    /// Whether it is nothing else.
+    is_blank: bool,
+}
+
+impl AddedToken {
+    /// The text as it is looked for: after the normalizer, where the flag says so.
+    pub(crate) fn normalized_by(&self, steps: &[Normalizer]) -> Result<Cow<'_, str>, LexError> {
+        if !self.normalized || steps.is_empty() {
+            return Ok(Cow::Borrowed(&self.content));
+        }
+        let text = Normalized::new(&self.content, 0, false);
+        let text = Normalizer::apply_all(steps, text)?;
+        Ok(Cow::Owned(text.text().to_owned()))
+    }
 }
 
 impl AddedTokens {
@@ -125,15 +158,10 @@ impl AddedTokens {
                 let reason = format!("added_tokens[{first}] has the text {:?} too", token.content);
                 return Err(wrong("content", reason));
             }
-            let text = match token.normalized {
-                false => token.content.clone(),
-                true => {
-                    let text = Normalized::new(&token.content, 0, false);
-                    let text = Normalizer::apply_all(normalizers, text)
-                        .map_err(|error| wrong("content", error.to_string()))?;
-                    text.text().to_owned()
-                }
-            };
+            let text = token
+                .normalized_by(normalizers)
+                .map_err(|error| wrong("content", error.to_string()))?
+                .into_owned();
             if text.is_empty() {
                 let reason = "the normalizer leaves nothing of it".to_owned();
                 return Err(wrong("content", reason));
@@ -144,7 +172,39 @@ impl AddedTokens {
             }
             wanted.push(text);
         }
-        Ok(Self { wanted, tokens })
+        Ok(Self {
+            wanted,
+            tokens,
+            in_vocabulary: HashSet::new(),
+            vocabulary_len: 0,
+            blank_is: None,
+        })
+    }
+
+    /// Tells what the file has in normalized text where this has blanks.
+    pub(crate) fn set_blank(&mut self, blank_is: Option<char>) {
+        self.blank_is = blank_is;
+    }
+
+    /// Tells which tokens the vocabulary has too.
+    ///
+    /// # Errors
+    ///
+    /// One that it has under another id, or whose id another token has.
+    pub(crate) fn set_vocabulary(&mut self, vocab: &Vocab) -> Result<(), LoadError> {
+        self.in_vocabulary = check_added(vocab, &self.tokens)?;
+        self.vocabulary_len = vocab.len();
+        Ok(())
+    }
+
+    /// Whether the tokens that the vocabulary has not are numbered from its end on, in their order: then a
+    /// reader that gives them ids itself gives them these.
+    pub(crate) fn are_numbered_on(&self) -> bool {
+        let others = self.tokens.iter().map(|token| token.id);
+        let others = others.filter(|id| !self.in_vocabulary.contains(id));
+        (self.vocabulary_len..)
+            .zip(others)
+            .all(|(number, id)| usize::try_from(id) == Ok(number))
     }
 
     /// What finds the tokens in the text as it is, and what finds the others in the normalized text,
@@ -176,37 +236,50 @@ impl AddedTokens {
                 }
         };
         let tokens = self.tokens.iter().enumerate();
-        let found: Vec<Found> = tokens
-            .filter(|(_, token)| token.normalized == normalized && is_matched(token))
-            .map(|(index, token)| Found {
-                index,
-                single_word: token.single_word,
-                lstrip: token.lstrip,
-                rstrip: token.rstrip,
+        let (mut found, as_text): (Vec<_>, Vec<_>) = tokens
+            .filter(|(_, token)| token.normalized == normalized)
+            .map(|(index, token)| {
+                Found::new(index, token, &self.spelled(index), !is_matched(token))
             })
-            .collect();
-        let texts = || {
-            let indices = found.iter().map(|found| found.index);
-            indices.filter_map(|index| self.wanted.get(index))
-        };
-        let matcher = SpecialMatcher::new(texts());
+            .partition(|found| !found.is_text);
+        // What stays text need not be found, unless it may stand in the place of others.
+        if may_overlap(&self.wanted_of(&found), &self.wanted_of(&as_text)) {
+            found.extend(as_text);
+        }
+        let texts = self.wanted_of(&found);
+        let matcher = SpecialMatcher::new(texts.iter());
         Ok(Finder {
             matcher: matcher.map_err(|error| LoadError::caused("added_tokens", error))?,
-            starts: (!found.is_empty()).then(|| Starts::new(texts())),
+            starts: (!found.is_empty()).then(|| Starts::new(texts.iter())),
             found,
         })
     }
 
+    /// The text to look for, as the file has it.
+    fn spelled(&self, index: usize) -> Cow<'_, str> {
+        let wanted = self.wanted.get(index).map_or("", String::as_str);
+        let is_normalized = self.tokens.get(index).is_some_and(|token| token.normalized);
+        match self.blank_is.filter(|_| is_normalized) {
+            Some(character) => Cow::Owned(wanted.replace(' ', character.encode_utf8(&mut [0; 4]))),
+            None => Cow::Borrowed(wanted),
+        }
+    }
+
+    /// The texts to look for.
+    fn wanted_of(&self, found: &[Found]) -> Vec<&str> {
+        let wanted = found.iter().map(|found| self.wanted.get(found.index));
+        wanted.flatten().map(String::as_str).collect()
+    }
+
     /// What is known of the texts that `finder` looks for.
     pub(crate) fn spellings(&self, finder: &Finder) -> Spellings {
-        let texts = || {
-            let found = finder.found.iter();
-            found.filter_map(|found| self.wanted.get(found.index))
-        };
-        let side_by_side = texts().flat_map(|text| text.chars().zip(text.chars().skip(1)));
+        let texts = self.wanted_of(&finder.found);
+        let side_by_side = texts.iter();
+        let side_by_side = side_by_side.flat_map(|text| text.chars().zip(text.chars().skip(1)));
         Spellings {
             side_by_side: side_by_side.collect(),
-            last: texts()
+            last: texts
+                .iter()
                 .filter_map(|text| text.chars().next_back())
                 .collect(),
         }
@@ -221,37 +294,28 @@ impl AddedTokens {
         if self.tokens.iter().any(flagged) || self.tokens.iter().zip(&self.wanted).any(changed) {
             return false;
         }
-        let (second, first): (Vec<_>, Vec<_>) =
-            self.tokens.iter().partition(|token| token.normalized);
-        let bytes = |tokens: &[&AddedToken]| -> usize {
-            tokens.iter().map(|token| token.content.len()).sum()
+        let texts = |normalized: bool| -> Vec<&str> {
+            let tokens = self.tokens.iter();
+            tokens
+                .filter(|token| token.normalized == normalized)
+                .map(|token| token.content.as_str())
+                .collect()
         };
-        if bytes(&first).saturating_mul(bytes(&second)) > MOST_COMPARISONS {
-            return false;
-        }
-        let overlap = |a: &str, b: &str| {
-            let (a, b) = (a.as_bytes(), b.as_bytes());
-            let mut joints = 1..a.len().min(b.len());
-            a.windows(b.len().max(1)).any(|part| part == b)
-                || b.windows(a.len().max(1)).any(|part| part == a)
-                || joints.any(|len| a.ends_with(&b[..len]) || b.ends_with(&a[..len]))
-        };
-        !second.iter().any(|token| {
-            first
-                .iter()
-                .any(|other| overlap(&other.content, &token.content))
-        })
+        !may_overlap(&texts(false), &texts(true))
     }
 }
 
-/// Comparisons of one byte of an added token with one of another: deepseek_v3 needs some 4 million.
-const MOST_COMPARISONS: usize = 100_000_000;
-
 impl Finder {
-    /// Whether some token looks at what stands beside it, or takes blanks there.
+    /// Whether some token must be seen whole with what stands beside it: it looks there, or takes blanks, or
+    /// stays text in the place of others.
     pub(crate) fn looks_around(&self) -> bool {
         let flagged = |found: &Found| found.single_word || found.lstrip || found.rstrip;
-        self.found.iter().any(flagged)
+        self.found.iter().any(flagged) || self.hides()
+    }
+
+    /// Whether some text is found that stays text in the place of others.
+    pub(crate) fn hides(&self) -> bool {
+        self.found.iter().any(|found| found.is_text)
     }
 
     /// Bytes of the longest text that is looked for.
@@ -268,50 +332,111 @@ impl Finder {
     /// Calls `visit` for each part of `text` in order, until it fails. O(bytes).
     ///
     /// The leftmost token wins, and of those that begin there the longest; one that may only be a word
-    /// and is not stays text, and no shorter one is tried there. Blanks that one token has taken may be
-    /// tokens of their own, as in `tokenizers`, and then come twice.
+    /// and is not stays text, and so does a special token that is none here: no other one is looked for in
+    /// its place. Blanks that one token has taken may be tokens of their own, as in `tokenizers`, and then
+    /// come twice; but no token is left of nothing, where those before it have taken all that it would.
     pub(crate) fn for_each_part<E>(
         &self,
         text: &str,
         mut visit: impl FnMut(Part) -> Result<(), E>,
     ) -> Result<(), E> {
-        // Up to where parts have been visited, where to search, and where the blanks end in which a
-        // token before has ended.
-        let (mut done, mut from, mut blanks_to) = (0, 0, 0);
+        // Up to where parts have been visited, and where to search.
+        let (mut done, mut from) = (0, 0);
+        let mut behind = BlanksBehind::default();
         while let Some((pattern, range)) = self.find(text.as_bytes(), from) {
             from = range.end;
-            let Some(&found) = self.found.get(pattern) else {
+            let Some(found) = self.found.get(pattern) else {
                 continue;
             };
             let Range { mut start, mut end } = range;
-            if found.single_word && !is_apart(text, start, end) {
+            if found.is_text || (found.single_word && !is_apart(text, start, end)) {
                 continue;
             }
             if found.lstrip {
                 let before = text.get(done..start).unwrap_or_default();
                 start = (start - (before.len() - before.trim_end().len())).max(done);
             }
+            let mut taken = 0;
             if found.rstrip {
-                if end >= blanks_to {
-                    let behind = text.get(end..).unwrap_or_default();
-                    blanks_to = end + (behind.len() - behind.trim_start().len());
-                }
-                end = blanks_to;
+                taken = behind.count(text, end);
+                end = behind.end;
             }
-            end = end.max(start);
             if done < start {
                 visit(Part::Text(done..start))?;
             }
-            visit(Part::Token {
-                index: found.index,
-                range: start..end,
-            })?;
-            done = end;
+            if start < end {
+                visit(Part::Token {
+                    index: found.index,
+                    blanks: found.blanks_of(text, range.start, start, taken),
+                    range: start..end,
+                })?;
+            }
+            done = end.max(start);
         }
         match done == text.len() {
             true => Ok(()),
             false => visit(Part::Text(done..text.len())),
         }
+    }
+}
+
+impl Found {
+    fn new(index: usize, token: &AddedToken, wanted: &str, is_text: bool) -> Self {
+        let blanks = Blanks::of_text(wanted);
+        Self {
+            index,
+            single_word: token.single_word,
+            lstrip: token.lstrip,
+            rstrip: token.rstrip,
+            is_text,
+            blanks,
+            is_blank: blanks.leading == wanted.chars().count(),
+        }
+    }
+
+    /// White space at the ends of what was found at byte `at` and begins at `start`, with `behind` characters of
+    /// white space behind it.
+    fn blanks_of(&self, text: &str, at: usize, start: usize, behind: usize) -> Blanks {
+        let count = |range: Range<usize>| text.get(range).map_or(0, |part| part.chars().count());
+        // What a token before has taken of this one is white space too.
+        let leading = (self.blanks.leading + count(start..at)).saturating_sub(count(at..start));
+        let trailing = self.blanks.trailing + behind;
+        match self.is_blank {
+            false => Blanks { leading, trailing },
+            true => Blanks {
+                leading: leading + behind,
+                trailing: leading + behind,
+            },
+        }
+    }
+}
+
+/// White space behind a place, which several tokens may take.
+#[derive(Default)]
+struct BlanksBehind {
+    start: usize,
+    end: usize,
+    /// Characters between the two.
+    count: usize,
+}
+
+impl BlanksBehind {
+    /// Characters of white space behind byte `at` of `text`, which is not before that of the last call. O(bytes)
+    /// for all calls.
+    fn count(&mut self, text: &str, at: usize) -> usize {
+        match at < self.end {
+            true => {
+                let passed = text.get(self.start..at).unwrap_or_default();
+                self.count -= passed.chars().count();
+            }
+            false => {
+                let behind = text.get(at..).unwrap_or_default();
+                let blanks = &behind[..behind.len() - behind.trim_start().len()];
+                (self.end, self.count) = (at + blanks.len(), blanks.chars().count());
+            }
+        }
+        self.start = at;
+        self.count
     }
 }
 

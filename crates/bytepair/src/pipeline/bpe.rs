@@ -84,16 +84,17 @@ impl Spelling {
 }
 
 /// The dictionary of `model`, whose tokens are spelled so. Special tokens that stand in the vocabulary
-/// too are left out, since no text may make them; but for the unknown token, and for those that a merge
-/// names or makes.
+/// too are left out, since no text may make them; but for those that the model needs, and those that
+/// `may_be_piece` says of that a piece may be their text though they are looked for before.
 pub(crate) fn dictionary(
     model: &BpeModel,
     added_tokens: &[AddedToken],
     spelling: Spelling,
+    may_be_piece: impl Fn(&AddedToken) -> bool,
     limits: &ReadLimits,
 ) -> Result<Dictionary, LoadError> {
     let byte_level = spelling.byte_level;
-    let left_out = left_out_specials(model, added_tokens);
+    let left_out = left_out_specials(model, added_tokens, spelling, may_be_piece);
     let listed = AddedIndex::new(added_tokens.iter());
     // The bytes of all tokens, and where those of each end.
     let mut all = Vec::with_capacity(model.vocab.bytes());
@@ -129,6 +130,7 @@ pub(crate) fn dictionary(
     let tokens = tokens
         .into_iter()
         .map(|(id, range)| (id, all.get(range).unwrap_or_default()));
+    let has_fallback = !fallback.is_empty();
     let vocabulary = Vocabulary::with_byte_fallback(tokens, fallback)
         .map_err(|error| LoadError::caused("model.vocab", error))?;
     let sides = sides(model, spelling, &vocabulary)?;
@@ -150,6 +152,11 @@ pub(crate) fn dictionary(
         let place = error.merge_index().map(|index| format!("[{index}]"));
         LoadError::caused(format!("model.merges{}", place.unwrap_or_default()), error)
     })?;
+    if model.ignore_merges && has_fallback {
+        // There a whole piece of such a token's text is the token.
+        let what = "with tokens that stand for bytes";
+        return Err(LoadError::unsupported("model.ignore_merges", what));
+    }
     let dictionary = dictionary.with_whole_piece_lookup(model.ignore_merges);
     if byte_level {
         let missing = dictionary.missing_bytes().next();
@@ -224,13 +231,20 @@ fn sides(
 
 /// Ids and texts of the special tokens that stand in the vocabulary and are no part of the dictionary: with
 /// whole-piece look-up they would be made of text. Those that a merge names or makes are needed, and so
-/// is the unknown token.
+/// are the unknown token, single characters and tokens that stand for a byte.
 fn left_out_specials<'m>(
     model: &BpeModel,
     added_tokens: &'m [AddedToken],
+    spelling: Spelling,
+    may_be_piece: impl Fn(&AddedToken) -> bool,
 ) -> HashMap<TokenId, &'m str> {
-    let is_special =
-        |token: &&AddedToken| token.special && Some(&token.content) != model.unk_token.as_ref();
+    let is_special = |token: &&AddedToken| {
+        token.special
+            && Some(&token.content) != model.unk_token.as_ref()
+            && token.content.chars().nth(1).is_some()
+            && spelling.fallback_byte(&token.content).is_none()
+            && !(model.ignore_merges && may_be_piece(token))
+    };
     let listed = AddedIndex::new(added_tokens.iter().filter(is_special));
     let mut specials = HashMap::new();
     for (text, id) in model.vocab.iter() {
@@ -328,8 +342,13 @@ pub(crate) fn check_supported(model: &BpeModel) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Refuses an added token that the vocabulary has under another id, or whose id another token has.
-pub(crate) fn check_added(vocab: &Vocab, added_tokens: &[AddedToken]) -> Result<(), LoadError> {
+/// The ids of the added tokens that the vocabulary has too. Refuses one that it has under another id, or
+/// whose id another token has.
+pub(crate) fn check_added(
+    vocab: &Vocab,
+    added_tokens: &[AddedToken],
+) -> Result<HashSet<TokenId>, LoadError> {
+    let mut in_vocabulary = HashSet::new();
     let listed = AddedIndex::new(added_tokens.iter());
     let place = |wanted: &AddedToken| {
         let mut places = added_tokens.iter();
@@ -346,14 +365,15 @@ pub(crate) fn check_added(vocab: &Vocab, added_tokens: &[AddedToken]) -> Result<
                 format_args!("the vocabulary has the same text with the id {id}"),
             ));
         }
-        if let Some(token) = listed.with_id(id)
-            && token.content != text
-        {
-            return Err(LoadError::at(
-                format!("added_tokens[{}].id", place(token)),
-                format_args!("the vocabulary has {text:?} with the id {id}"),
-            ));
+        if let Some(token) = listed.with_id(id) {
+            if token.content != text {
+                return Err(LoadError::at(
+                    format!("added_tokens[{}].id", place(token)),
+                    format_args!("the vocabulary has {text:?} with the id {id}"),
+                ));
+            }
+            in_vocabulary.insert(id);
         }
     }
-    Ok(())
+    Ok(in_vocabulary)
 }

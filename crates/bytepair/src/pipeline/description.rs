@@ -73,6 +73,20 @@ impl Description {
         steps.any(|step| matches!(step, Normalizer::ByteLevel))
     }
 
+    /// Whether a piece may be the text of an added token though that was looked for before: a step may make
+    /// it of another text, or a longer token that may only be a word was found in its place.
+    pub(crate) fn may_be_piece(&self, token: &AddedToken) -> bool {
+        let content = token.content.as_str();
+        let sets = |step: &PreTokenizer| match step {
+            PreTokenizer::Metaspace { replacement, .. } => content.contains(*replacement),
+            _ => false,
+        };
+        !self.normalizers.is_empty()
+            || self.added_tokens.iter().any(|token| token.single_word)
+            || (self.is_byte_level() && !content.bytes().all(|byte| byte.is_ascii_graphic()))
+            || self.pre_tokenizers.iter().any(|(_, step)| sets(step))
+    }
+
     /// Whether tokens are spelled in the byte-level alphabet: whether a text goes through it.
     pub(crate) fn is_byte_level(&self) -> bool {
         let mut steps = self.pre_tokenizers.iter();

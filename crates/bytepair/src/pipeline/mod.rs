@@ -6,6 +6,7 @@
 
 pub(crate) mod added;
 mod affix;
+mod blanks;
 pub(crate) mod bpe;
 mod cuts;
 mod decoders;
@@ -21,6 +22,7 @@ mod normalized;
 mod normalizers;
 pub(crate) mod oniguruma;
 mod output;
+mod overlap;
 mod parallel;
 mod parts;
 pub(crate) mod plan;
@@ -40,7 +42,6 @@ mod write;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use bpe_core::{Dictionary, ReadLimits, TokenId, byte_level};
@@ -60,10 +61,10 @@ pub use validator::PipelineValidator;
 pub(crate) use file::parse as parse_json;
 
 use crate::builder::TokenizerBuilder;
-use crate::error::{EncodeError, LoadError};
+use crate::error::LoadError;
 use crate::pipeline::added::{AddedTokens, Finder, Spellings};
 use crate::pipeline::affix::AffixModel;
-use crate::pipeline::bpe::{Spelling, check_added};
+use crate::pipeline::bpe::Spelling;
 use crate::pipeline::cuts::Seams;
 use crate::pipeline::decoders::TokenText;
 use crate::pipeline::description::{Description, Source};
@@ -82,7 +83,8 @@ use crate::word_piece::WordPiece;
 ///
 /// Cheap to clone, `Send` and `Sync`. Special tokens are text unless
 /// [`with_specials`](Pipeline::with_specials) says otherwise, as in a [`Tokenizer`]; `tokenizers` does
-/// what [`Specials::AllowAll`] does.
+/// what [`Specials::AllowAll`] does, and with `encode_special_tokens` what [`Specials::AsText`] does. One whose
+/// text the model itself makes, by merges or as a whole word, is made then too.
 ///
 /// ```
 /// use bytepair::{Pipeline, ReadLimits};
@@ -152,8 +154,10 @@ impl Matching {
     fn new(specials: Specials, parts: &Parts) -> Result<Self, LoadError> {
         let (first, second) = parts.added.finders(&specials)?;
         let direct = match &parts.direct {
-            Some(tokenizer) => Some(tokenizer.with_specials(specials.clone())?),
-            None => None,
+            Some(tokenizer) if !(first.hides() || second.hides()) => {
+                Some(tokenizer.with_specials(specials.clone())?)
+            }
+            _ => None,
         };
         Ok(Self {
             specials,
@@ -178,7 +182,8 @@ impl Pipeline {
 
     pub(crate) fn new(description: Description, limits: &ReadLimits) -> Result<Self, LoadError> {
         let plan = Plan::new(&description)?;
-        let added = AddedTokens::new(description.added_tokens.clone(), &plan.normalizers)?;
+        let mut added = AddedTokens::new(description.added_tokens.clone(), &plan.normalizers)?;
+        added.set_blank(plan.blank.filter(|_| plan.by_hand.is_empty()));
         let byte_level = description.is_byte_level();
         let mut spelling = Spelling {
             byte_level,
@@ -186,7 +191,7 @@ impl Pipeline {
         };
         let (model, direct, between) = match &description.model {
             file::Model::WordPiece(model) => {
-                check_added(&model.vocab, &description.added_tokens)?;
+                added.set_vocabulary(&model.vocab)?;
                 let word_piece = WordPiece::new(
                     model.vocab.iter().map(|(text, id)| (text.to_owned(), id)),
                     &model.unk_token,
@@ -197,13 +202,15 @@ impl Pipeline {
             }
             file::Model::Bpe(model) => {
                 bpe::check_supported(model)?;
-                check_added(&model.vocab, &description.added_tokens)?;
+                added.set_vocabulary(&model.vocab)?;
                 spelling = Spelling::of(model, &description, &plan);
                 match model.has_affixes() {
                     true => (Model::Affix(Box::new(AffixModel::new(model)?)), None, None),
                     false => {
                         let added_tokens = &description.added_tokens;
-                        let dictionary = bpe::dictionary(model, added_tokens, spelling, limits)?;
+                        let may_be_piece = |token: &_| description.may_be_piece(token);
+                        let dictionary =
+                            bpe::dictionary(model, added_tokens, spelling, may_be_piece, limits)?;
                         inner(&dictionary, &plan, &added)?
                     }
                 }
@@ -273,15 +280,6 @@ impl Pipeline {
         if let Model::Bpe(tokenizer) = &self.parts.model {
             tokenizer.clear_scratch();
         }
-    }
-
-    /// The tokens of `text`, each with the bytes of `text` that it stands for.
-    fn tokens_with_offsets(
-        &self,
-        text: &str,
-    ) -> Result<(Vec<TokenId>, Vec<Range<usize>>), EncodeError> {
-        let encoding = self.encode_with_offsets(text)?;
-        Ok((encoding.ids, encoding.byte_ranges))
     }
 }
 

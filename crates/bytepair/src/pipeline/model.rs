@@ -6,7 +6,9 @@ use std::ops::Range;
 use bpe_core::{TokenId, Vocabulary, byte_level};
 
 use crate::error::EncodeError;
+use crate::offsets::Encoding;
 use crate::pipeline::affix::AffixModel;
+use crate::pipeline::blanks::Blanks;
 use crate::pipeline::decoders::TokenText;
 use crate::pipeline::normalized::Normalized;
 use crate::pipeline::splitting::Pieces;
@@ -29,15 +31,44 @@ pub(crate) struct Sink<'o> {
     pub(crate) ids: &'o mut Vec<TokenId>,
     /// The bytes of the original that each token stands for, where they are asked for.
     pub(crate) ranges: Option<&'o mut Vec<Range<usize>>>,
+    /// White space at the ends of what was found of added tokens, by the index of the token, where it is
+    /// asked for.
+    pub(crate) found: Option<&'o mut Vec<(usize, Blanks)>>,
 }
 
-impl Sink<'_> {
+impl<'o> Sink<'o> {
+    /// Takes tokens alone.
+    pub(crate) fn of_ids(ids: &'o mut Vec<TokenId>) -> Self {
+        Self {
+            ids,
+            ranges: None,
+            found: None,
+        }
+    }
+
+    /// Takes tokens and what they stand for.
+    pub(crate) fn of(encoding: &'o mut Encoding) -> Self {
+        Self {
+            ids: &mut encoding.ids,
+            ranges: Some(&mut encoding.byte_ranges),
+            found: None,
+        }
+    }
+
     /// Appends a token that stands for these bytes of the original.
     pub(crate) fn push(&mut self, id: TokenId, range: Range<usize>) {
         self.ids.push(id);
         if let Some(ranges) = &mut self.ranges {
             ranges.push(range);
         }
+    }
+
+    /// Appends an added token that stands for these bytes of the original, with this white space at its ends.
+    pub(crate) fn push_found(&mut self, id: TokenId, range: Range<usize>, blanks: Blanks) {
+        if let Some(found) = &mut self.found {
+            found.push((self.ids.len(), blanks));
+        }
+        self.push(id, range);
     }
 
     /// The number of ranges so far.

@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use bpe_core::TokenId;
 
+use crate::pipeline::blanks::Blanks;
+
 /// The tokens of a text, or of a pair, with those that the post-processor and padding add.
 ///
 /// All lists have one length.
@@ -16,6 +18,8 @@ pub struct ModelInput {
     special: Vec<bool>,
     attention: Vec<bool>,
     overflowing: Vec<ModelInput>,
+    /// White space at the ends of each token, for post-processors that trim offsets; none afterwards.
+    blanks: Vec<Blanks>,
 }
 
 impl ModelInput {
@@ -30,7 +34,21 @@ impl ModelInput {
             special: vec![false; count],
             attention: vec![true; count],
             overflowing: Vec::new(),
+            blanks: vec![Blanks::default(); count],
         }
+    }
+
+    /// The same tokens with white space at their ends.
+    pub(crate) fn with_blanks(mut self, blanks: Vec<Blanks>) -> Self {
+        debug_assert_eq!(blanks.len(), self.len());
+        self.blanks = blanks;
+        self
+    }
+
+    /// Forgets white space at the ends of tokens: it is no part of what an input is.
+    pub(crate) fn forget_blanks(&mut self) {
+        self.blanks.fill(Blanks::default());
+        self.overflowing.iter_mut().for_each(Self::forget_blanks);
     }
 
     /// Tokens that no text stands for.
@@ -90,9 +108,9 @@ impl ModelInput {
         self.type_ids.fill(type_id);
     }
 
-    /// Ids with their offsets, which may be changed.
-    pub(crate) fn tokens_mut(&mut self) -> impl Iterator<Item = (TokenId, &mut Range<usize>)> {
-        self.ids.iter().copied().zip(&mut self.offsets)
+    /// White space at the ends of tokens with their offsets, which may be changed.
+    pub(crate) fn offsets_mut(&mut self) -> impl Iterator<Item = (Blanks, &mut Range<usize>)> {
+        self.blanks.iter().copied().zip(&mut self.offsets)
     }
 
     /// `next` behind this one, and each part that overflows with each of the other.
@@ -120,6 +138,7 @@ impl ModelInput {
         self.type_ids.extend_from_slice(&next.type_ids);
         self.special.extend_from_slice(&next.special);
         self.attention.extend_from_slice(&next.attention);
+        self.blanks.extend_from_slice(&next.blanks);
     }
 
     /// Some of the tokens. `tokens` is within them.
@@ -129,8 +148,9 @@ impl ModelInput {
             offsets: self.offsets[tokens.clone()].to_vec(),
             type_ids: self.type_ids[tokens.clone()].to_vec(),
             special: self.special[tokens.clone()].to_vec(),
-            attention: self.attention[tokens].to_vec(),
+            attention: self.attention[tokens.clone()].to_vec(),
             overflowing: Vec::new(),
+            blanks: self.blanks[tokens].to_vec(),
         }
     }
 

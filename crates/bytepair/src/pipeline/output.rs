@@ -1,27 +1,29 @@
 //! What stands behind the model of a pipeline: decoding, and inputs of models.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bpe_core::{DecodeError, TokenId, Vocabulary};
 
 use crate::error::LoadError;
+use crate::offsets::Encoding;
 use crate::pipeline::Pipeline;
+use crate::pipeline::blanks::Blanks;
 use crate::pipeline::bpe::Spelling;
 use crate::pipeline::decoders::{Decoder, Decoding, TokenText};
 use crate::pipeline::description::{Description, Source};
 use crate::pipeline::file::AddedToken;
-use crate::pipeline::model::Model;
+use crate::pipeline::model::{Model, Sink};
 use crate::pipeline::model_input::{InputError, ModelInput, Padding, Truncation};
 use crate::pipeline::node::Node;
-use crate::pipeline::post_processors::{Blanks, PostProcessor, read_padding, read_truncation};
+use crate::pipeline::normalizers::Normalizer;
+use crate::pipeline::post_processors::{PostProcessor, read_padding, read_truncation};
 use crate::sentencepiece::SentencePieceModel;
 
 /// The parts of a file that come behind the model, and what they have to know of the tokens.
 #[derive(Debug)]
 pub(crate) struct Output {
-    /// Added tokens, and whether they are special.
-    added: HashMap<TokenId, (Box<str>, bool)>,
+    added: HashMap<TokenId, AddedText>,
     /// Tokens like `<0x0A>`, which the vocabulary has as bytes.
     fallback: HashMap<TokenId, String>,
     spelling: Spelling,
@@ -29,6 +31,23 @@ pub(crate) struct Output {
     post_processor: PostProcessor,
     truncation: Option<Truncation>,
     padding: Option<Padding>,
+}
+
+/// What decoding has to know of an added token.
+#[derive(Debug)]
+struct AddedText {
+    content: Box<str>,
+    /// What decoders get, where the normalizer changes a token that is found in normalized text.
+    normalized: Option<Box<str>>,
+    /// Whether it is left out where special tokens are.
+    is_skipped: bool,
+}
+
+impl AddedText {
+    /// What decoders get.
+    fn decoded(&self) -> &str {
+        self.normalized.as_ref().unwrap_or(&self.content)
+    }
 }
 
 impl Output {
@@ -45,7 +64,7 @@ impl Output {
             ..
         } = &description.source;
         Ok(Self {
-            added: added_texts(&description.added_tokens),
+            added: added_texts(&description.added_tokens, &description.normalizers)?,
             fallback: vocabulary.map(fallback_texts).unwrap_or_default(),
             spelling,
             decoder: Decoder::read(&Node::new("decoder", decoder))?,
@@ -56,10 +75,13 @@ impl Output {
     }
 
     /// What stands behind a `.model` file: its decoder, and no post-processor.
-    pub(crate) fn of_sentencepiece(model: &SentencePieceModel, added: &[AddedToken]) -> Self {
+    pub(crate) fn of_sentencepiece(
+        model: &SentencePieceModel,
+        added: &[AddedToken],
+    ) -> Result<Self, LoadError> {
         let vocabulary = model.dictionary.vocabulary();
-        Self {
-            added: added_texts(added),
+        Ok(Self {
+            added: added_texts(added, &[])?,
             fallback: fallback_texts(vocabulary),
             spelling: Spelling {
                 byte_level: false,
@@ -70,19 +92,37 @@ impl Output {
             post_processor: PostProcessor::default(),
             truncation: None,
             padding: None,
-        }
+        })
     }
 
-    fn is_special(&self, id: TokenId) -> bool {
-        self.added.get(&id).is_some_and(|(_, special)| *special)
+    /// Whether a token is left out where special tokens are.
+    fn is_skipped(&self, id: TokenId) -> bool {
+        self.added.get(&id).is_some_and(|added| added.is_skipped)
+    }
+
+    /// What decoders get for a token.
+    fn decoded<'t>(&'t self, id: TokenId, model: &'t Model) -> Option<TokenText<'t>> {
+        match self.added.get(&id) {
+            Some(added) => Some(TokenText::Text(Cow::Borrowed(added.decoded()))),
+            None => self.model_text(id, model),
+        }
     }
 
     /// What the file has for a token.
     pub(crate) fn token_text<'t>(&'t self, id: TokenId, model: &'t Model) -> Option<TokenText<'t>> {
-        if let Some((content, _)) = self.added.get(&id) {
-            return Some(TokenText::Text(Cow::Borrowed(content)));
+        if let Some(added) = self.added.get(&id) {
+            return Some(TokenText::Text(Cow::Borrowed(&added.content)));
         }
         self.model_text(id, model)
+    }
+
+    /// White space at the ends of a token as the file has it.
+    fn token_blanks(&self, id: TokenId, model: &Model) -> Blanks {
+        match self.token_text(id, model) {
+            Some(TokenText::Bytes(bytes)) => Blanks::of_bytes(bytes),
+            Some(TokenText::Text(text)) => Blanks::of_text(&text),
+            None => Blanks::default(),
+        }
     }
 
     /// What the vocabulary of the file has for a token of the model.
@@ -107,12 +147,27 @@ impl Output {
     }
 }
 
-/// Ids of added tokens with their texts, and whether they are special.
-fn added_texts(added: &[AddedToken]) -> HashMap<TokenId, (Box<str>, bool)> {
-    let texts = added.iter();
-    texts
-        .map(|token| (token.id, (token.content.as_str().into(), token.special)))
-        .collect()
+/// What decoding has to know of added tokens. As in `tokenizers`, one is left out as special if what decoders get
+/// for it is the text of a special token.
+fn added_texts(
+    added: &[AddedToken],
+    normalizers: &[Normalizer],
+) -> Result<HashMap<TokenId, AddedText>, LoadError> {
+    let specials = added.iter().filter(|token| token.special);
+    let specials: HashSet<&str> = specials.map(|token| token.content.as_str()).collect();
+    let texts = added.iter().enumerate().map(|(index, token)| {
+        let normalized = token.normalized_by(normalizers).map_err(|error| {
+            LoadError::at(format!("added_tokens[{index}].content"), error.to_string())
+        })?;
+        let changed = normalized != token.content;
+        let text = AddedText {
+            is_skipped: specials.contains(&*normalized),
+            normalized: changed.then(|| normalized.into()),
+            content: token.content.as_str().into(),
+        };
+        Ok((token.id, text))
+    });
+    texts.collect()
 }
 
 /// Ids of the tokens that stand for bytes, with what they are written like.
@@ -166,18 +221,9 @@ impl Pipeline {
         second: Option<&str>,
         options: &InputOptions,
     ) -> Result<ModelInput, InputError> {
-        let tokens = |text: &str, type_id| -> Result<ModelInput, InputError> {
-            let (ids, mut offsets) = self.tokens_with_offsets(text)?;
-            for range in &mut offsets {
-                // A part of a character stands for the whole.
-                range.start = text.floor_char_boundary(range.start);
-                range.end = text.ceil_char_boundary(range.end);
-            }
-            Ok(ModelInput::new(ids, offsets, type_id))
-        };
         let output = self.output();
-        let mut first_input = tokens(first, 0)?;
-        let mut second_input = second.map(|text| tokens(text, 1)).transpose()?;
+        let mut first_input = self.plain_input(first, 0)?;
+        let mut second_input = second.map(|text| self.plain_input(text, 1)).transpose()?;
         if let Some(truncation) = &options.truncation {
             let added = match options.add_special_tokens {
                 true => output.post_processor.added_tokens(second.is_some()),
@@ -189,7 +235,6 @@ impl Pipeline {
             (first_input, first),
             second_input.zip(second),
             options.add_special_tokens,
-            self,
         );
         let mut batch = [input];
         if let Some(padding) = &options.padding {
@@ -199,15 +244,46 @@ impl Pipeline {
         Ok(input)
     }
 
+    /// The tokens of a text, before truncation and the post-processor.
+    fn plain_input(&self, text: &str, type_id: u32) -> Result<ModelInput, InputError> {
+        let output = self.output();
+        let trims = output.post_processor.trims_offsets();
+        let mut encoding = Encoding::default();
+        let mut found = Vec::new();
+        let sink = Sink {
+            found: trims.then_some(&mut found),
+            ..Sink::of(&mut encoding)
+        };
+        self.run(text, sink)?;
+        let Encoding {
+            ids,
+            byte_ranges: mut offsets,
+        } = encoding;
+        for range in &mut offsets {
+            // A part of a character stands for the whole.
+            range.start = text.floor_char_boundary(range.start);
+            range.end = text.ceil_char_boundary(range.end);
+        }
+        if !trims {
+            return Ok(ModelInput::new(ids, offsets, type_id));
+        }
+        let blanks = ids.iter();
+        let blanks = blanks.map(|&id| output.token_blanks(id, &self.parts.model));
+        let mut blanks: Vec<Blanks> = blanks.collect();
+        for (index, of_found) in found {
+            if let Some(blanks) = blanks.get_mut(index) {
+                *blanks = of_found;
+            }
+        }
+        Ok(ModelInput::new(ids, offsets, type_id).with_blanks(blanks))
+    }
+
     /// `ids` of a text with the tokens that the post-processor sets around it. O(tokens).
     pub(crate) fn with_added(&self, ids: Vec<TokenId>) -> Vec<TokenId> {
         let places = vec![0..0; ids.len()];
         let input = ModelInput::new(ids, places, 0);
         let processor = &self.output().post_processor;
-        processor
-            .process((input, ""), None, true, self)
-            .ids()
-            .to_vec()
+        processor.process((input, ""), None, true).ids().to_vec()
     }
 
     /// The truncation that the file asks for. It is left off unless [`InputOptions`] have it.
@@ -220,7 +296,8 @@ impl Pipeline {
         self.output().padding.as_ref()
     }
 
-    /// The text of `ids` by the decoder of the file, special tokens included.
+    /// The text of `ids` by the decoder of the file, special tokens included. An added token that is found in
+    /// normalized text stands for its text as the normalizer leaves it, as in `tokenizers` 0.23.
     ///
     /// Cost: O(bytes) for each step of the decoder.
     ///
@@ -231,7 +308,8 @@ impl Pipeline {
         self.decode_all(ids, true)
     }
 
-    /// The text of `ids` without the special tokens among them.
+    /// The text of `ids` without the special tokens among them. As in `tokenizers` 0.23, one that is found in
+    /// normalized text and that the normalizer changes stays.
     ///
     /// Cost and errors: as [`Pipeline::decode`].
     pub fn decode_without_special_tokens(&self, ids: &[TokenId]) -> Result<String, DecodeError> {
@@ -257,9 +335,9 @@ impl Pipeline {
         text: &mut String,
     ) -> Result<(), DecodeError> {
         let output = self.output();
-        let token = output.token_text(id, &self.parts.model);
+        let token = output.decoded(id, &self.parts.model);
         let token = token.ok_or(DecodeError::unknown_id(id, index))?;
-        if special || !output.is_special(id) {
+        if special || !output.is_skipped(id) {
             decoding.push(&output.decoder, token, text);
         }
         Ok(())
@@ -273,27 +351,6 @@ impl Pipeline {
     /// As [`Pipeline::decode_stream`], for [`Pipeline::decode_without_special_tokens`].
     pub fn decode_stream_without_special_tokens(&self) -> PipelineDecodeStream {
         PipelineDecodeStream::new(self, false)
-    }
-}
-
-impl Blanks for Pipeline {
-    fn blanks(&self, id: TokenId) -> (usize, usize) {
-        match self.output().token_text(id, &self.parts.model) {
-            Some(TokenText::Bytes(bytes)) => {
-                let count = |bytes: &mut dyn Iterator<Item = &u8>| {
-                    bytes.take_while(|&&byte| byte == b' ').count()
-                };
-                (count(&mut bytes.iter()), count(&mut bytes.iter().rev()))
-            }
-            Some(TokenText::Text(text)) => {
-                let count = |characters: &mut dyn Iterator<Item = char>| {
-                    let blank = |c: &char| *c == 'Ġ' || c.is_whitespace();
-                    characters.take_while(blank).count()
-                };
-                (count(&mut text.chars()), count(&mut text.chars().rev()))
-            }
-            None => (0, 0),
-        }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::error::EncodeError;
 use crate::offsets::Encoding;
 use crate::pipeline::Pipeline;
 use crate::pipeline::added::Part;
+use crate::pipeline::blanks::Blanks;
 use crate::pipeline::cuts::Seams;
 use crate::pipeline::model::Sink;
 use crate::pipeline::run::Segment;
@@ -147,9 +148,7 @@ impl PipelineCuts {
         ids: &mut Vec<TokenId>,
     ) -> Result<(), EncodeError> {
         let before = ids.len();
-        let encoded = self
-            .pipeline
-            .run_part(part, start, Sink { ids, ranges: None });
+        let encoded = self.pipeline.run_part(part, start, Sink::of_ids(ids));
         encoded.map_err(|error| {
             ids.truncate(before);
             // Places are kept track of only where they are asked for.
@@ -164,10 +163,7 @@ impl PipelineCuts {
     /// As [`PipelineCuts::encode`].
     pub fn encode_with_offsets(&self, part: &str, start: usize) -> Result<Encoding, EncodeError> {
         let mut encoding = Encoding::default();
-        let sink = Sink {
-            ids: &mut encoding.ids,
-            ranges: Some(&mut encoding.byte_ranges),
-        };
+        let sink = Sink::of(&mut encoding);
         self.pipeline.run_part(part, start, sink)?;
         Ok(encoding)
     }
@@ -225,10 +221,7 @@ impl<S: AsRef<str> + Sync> Divide<S> for Texts<'_> {
             append(&mut tokens, self.pipeline.encode_stretches(text, part)?);
             return Ok(vec![tokens]);
         }
-        let sink = Sink {
-            ids: &mut tokens.ids,
-            ranges: None,
-        };
+        let sink = Sink::of_ids(&mut tokens.ids);
         if let Err(error) = self.pipeline.run_stretches(text, part, sink) {
             // Places are kept track of only where they are asked for.
             let placed = self.pipeline.encode_stretches(text, part).err();
@@ -263,7 +256,7 @@ impl Pipeline {
         let visited: Result<(), std::convert::Infallible> =
             self.policy.first.for_each_part(text, |found| {
                 match found {
-                    Part::Token { index, range } => {
+                    Part::Token { index, range, .. } => {
                         bytes += range.len();
                         part.push(Stretch::Added { index, range });
                     }
@@ -324,10 +317,7 @@ impl Pipeline {
 
     fn encode_stretches(&self, text: &str, part: &[Stretch]) -> Result<Encoding, EncodeError> {
         let mut encoding = Encoding::default();
-        let sink = Sink {
-            ids: &mut encoding.ids,
-            ranges: Some(&mut encoding.byte_ranges),
-        };
+        let sink = Sink::of(&mut encoding);
         self.run_stretches(text, part, sink)?;
         Ok(encoding)
     }
@@ -341,7 +331,7 @@ impl Pipeline {
         self.parts.model.run(|model| {
             part.iter().try_for_each(|stretch| match stretch {
                 Stretch::Added { index, range } => {
-                    self.push_added(*index, range.clone(), &mut sink)
+                    self.push_added(*index, range.clone(), Blanks::default(), &mut sink)
                 }
                 Stretch::Text { range, goes_on } => {
                     let segment = Segment {

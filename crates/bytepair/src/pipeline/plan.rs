@@ -115,10 +115,18 @@ impl Plan {
             return Ok(None);
         }
         // A split at blanks finds none.
-        let has_blank = |search: &Search| search.text().is_some_and(|text| text.contains(' '));
-        let are_idle = steps
-            .iter()
-            .all(|step| matches!(step, PreTokenizer::Split { search, .. } if has_blank(search)));
+        let is_idle = |step: &&PreTokenizer| match step {
+            PreTokenizer::Split {
+                search,
+                behavior,
+                invert,
+            } => {
+                let has_blank = search.text().is_some_and(|text| text.contains(' '));
+                has_blank && !(*invert && *behavior == Behavior::Removed)
+            }
+            _ => false,
+        };
+        let are_idle = steps.iter().all(is_idle);
         let mut replaced = None;
         let mut prefixes = Vec::new();
         for step in &description.normalizers {

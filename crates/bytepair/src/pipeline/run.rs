@@ -8,6 +8,7 @@ use crate::error::EncodeError;
 use crate::offsets::Encoding;
 use crate::pipeline::Pipeline;
 use crate::pipeline::added::{Finder, Part};
+use crate::pipeline::blanks::Blanks;
 use crate::pipeline::model::{Running, Sink};
 use crate::pipeline::normalized::Normalized;
 use crate::pipeline::normalizers::Normalizer;
@@ -42,8 +43,7 @@ impl Pipeline {
     /// As [`Pipeline::encode`]; `ids` is then as it was.
     pub fn encode_into(&self, text: &str, ids: &mut Vec<TokenId>) -> Result<(), EncodeError> {
         let start = ids.len();
-        let sink = Sink { ids, ranges: None };
-        let encoded = self.run(text, sink);
+        let encoded = self.run(text, Sink::of_ids(ids));
         encoded.map_err(|error| {
             ids.truncate(start);
             // Places are kept track of only where they are asked for.
@@ -61,13 +61,7 @@ impl Pipeline {
     /// As [`Pipeline::encode`].
     pub fn encode_with_offsets(&self, text: &str) -> Result<Encoding, EncodeError> {
         let mut encoding = Encoding::default();
-        self.run(
-            text,
-            Sink {
-                ids: &mut encoding.ids,
-                ranges: Some(&mut encoding.byte_ranges),
-            },
-        )?;
+        self.run(text, Sink::of(&mut encoding))?;
         Ok(encoding)
     }
 
@@ -94,7 +88,7 @@ impl Pipeline {
             .then_some(tokenizer)
     }
 
-    fn run(&self, text: &str, sink: Sink<'_>) -> Result<(), EncodeError> {
+    pub(crate) fn run(&self, text: &str, sink: Sink<'_>) -> Result<(), EncodeError> {
         if let Some(tokenizer) = self.direct_for(text) {
             let Some(ranges) = sink.ranges else {
                 return tokenizer.encode_into(text, sink.ids);
@@ -126,9 +120,13 @@ impl Pipeline {
     fn run_steps(&self, part: &str, start: usize, mut sink: Sink<'_>) -> Result<(), EncodeError> {
         self.parts.model.run(|model| {
             self.policy.first.for_each_part(part, |found| match found {
-                Part::Token { index, range } => {
+                Part::Token {
+                    index,
+                    range,
+                    blanks,
+                } => {
                     let range = start + range.start..start + range.end;
-                    self.push_added(index, range, &mut sink)
+                    self.push_added(index, range, blanks, &mut sink)
                 }
                 Part::Text(range) => {
                     let segment = Segment {
@@ -164,10 +162,11 @@ impl Pipeline {
         let normalized = normalized.map_err(|error| EncodeError::from(error).placed(start))?;
         let second: &Finder = &self.policy.second;
         second.for_each_part(normalized.text(), |part| match part {
-            Part::Token { index, range } => {
-                let range = normalized.original(&range);
-                self.push_added(index, range, sink)
-            }
+            Part::Token {
+                index,
+                range,
+                blanks,
+            } => self.push_added(index, normalized.original(&range), blanks, sink),
             Part::Text(range) if parts.by_hand.is_empty() && !parts.alphabet => {
                 model.encode_text(&normalized, range, sink)
             }
@@ -182,10 +181,12 @@ impl Pipeline {
         })
     }
 
+    /// Appends an added token with this white space at its ends, unless it is forbidden.
     pub(crate) fn push_added(
         &self,
         index: usize,
         range: Range<usize>,
+        blanks: Blanks,
         sink: &mut Sink<'_>,
     ) -> Result<(), EncodeError> {
         let Some(token) = self.parts.added.tokens.get(index) else {
@@ -198,7 +199,7 @@ impl Pipeline {
                 range.start,
             ));
         }
-        sink.push(token.id, range);
+        sink.push_found(token.id, range, blanks);
         Ok(())
     }
 }

@@ -50,7 +50,7 @@ impl Pipeline {
         let added_tokens: Vec<AddedToken> = user_defined.chain(controls).collect();
         // User-defined pieces are looked for as they are, in normalized text.
         let added = AddedTokens::new(added_tokens.clone(), &[])?;
-        let output = Output::of_sentencepiece(&model, &added_tokens);
+        let output = Output::of_sentencepiece(&model, &added_tokens)?;
         let source = source(&model);
         let normalizers = vec![Normalizer::SentencePiece(Arc::new(model.normalizer))];
         let plan = Plan {

@@ -14,8 +14,8 @@ impl Pipeline {
     /// its tables. `tokenizers` and [`Pipeline::from_tokenizer_json`] give the ids that this pipeline gives.
     ///
     /// Of rules that make one token only those are written that can be applied, in the order of their
-    /// priorities. Added tokens stand in the vocabulary too, since `tokenizers` numbers those that do not
-    /// anew. O(bytes of all tokens and rules).
+    /// priorities. `tokenizers` numbers added tokens that do not stand in the vocabulary from its end on: where
+    /// their ids are others, they are set into it. O(bytes of all tokens and rules).
     pub fn to_tokenizer_json(&self) -> String {
         let parts = &*self.parts;
         let model = match &parts.model {
@@ -72,8 +72,13 @@ impl Pipeline {
             vocabulary.iter().map(|(id, _)| (spelled(id), id)).collect();
         let fallback = (0..=u8::MAX).filter_map(|byte| vocabulary.byte_fallback(byte));
         vocab.extend(fallback.map(|id| (spelled(id), id)));
-        for token in &self.parts.added.tokens {
-            vocab.entry(token.content.clone()).or_insert(token.id);
+        let added = &self.parts.added;
+        let numbered = added.are_numbered_on();
+        for token in &added.tokens {
+            // The others get their ids from their place in the list.
+            if !numbered || added.in_vocabulary.contains(&token.id) {
+                vocab.entry(token.content.clone()).or_insert(token.id);
+            }
         }
         let mut rules: Vec<_> = canonical.rules().collect();
         rules.sort_by_key(|rule| rule.priority);

@@ -1,6 +1,7 @@
 //! Pipelines of `tokenizer.json` files against `tokenizers`: ids with and without special tokens,
 //! offsets, masks, decoded text, pairs, truncation and padding.
 
+pub(crate) mod added;
 mod compare;
 pub(crate) mod load;
 mod mistral;

@@ -4,10 +4,13 @@ mod read;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod trim;
 
 use bpe_core::TokenId;
 
 use super::model_input::ModelInput;
+
+use trim::trim_offsets;
 
 pub(crate) use settings::{read_padding, read_truncation};
 
@@ -58,14 +61,13 @@ enum Piece {
     },
 }
 
-/// What a post-processor has to know of a token to trim its offsets.
-pub(crate) trait Blanks {
-    /// How many characters at the start and at the end of the token's text in the file are white
-    /// space, or the `Ġ` of the byte-level alphabet.
-    fn blanks(&self, id: TokenId) -> (usize, usize);
-}
-
 impl PostProcessor {
+    /// Whether blanks at the ends of tokens are asked for.
+    pub(crate) fn trims_offsets(&self) -> bool {
+        let trims = |step: &Step| matches!(step, Step::TrimOffsets { .. });
+        self.steps.iter().any(trims)
+    }
+
     /// Number of tokens that are added to a text, or to a pair.
     pub(crate) fn added_tokens(&self, is_pair: bool) -> usize {
         let added = |step: &Step| match (step, is_pair) {
@@ -87,7 +89,6 @@ impl PostProcessor {
         first: (ModelInput, &str),
         second: Option<(ModelInput, &str)>,
         add_special: bool,
-        blanks: &dyn Blanks,
     ) -> ModelInput {
         // Each part, and the text that its offsets are about.
         let mut parts: Vec<(ModelInput, &str)> =
@@ -96,25 +97,23 @@ impl PostProcessor {
             part.set_type_id(type_id);
         }
         for step in &self.steps {
-            step.process(&mut parts, add_special, blanks);
+            step.process(&mut parts, add_special);
         }
         let mut whole = ModelInput::default();
         for (part, _) in &parts {
             whole.append(part);
         }
+        whole.forget_blanks();
         whole
     }
 }
 
 impl Step {
-    fn process(&self, parts: &mut Vec<(ModelInput, &str)>, add_special: bool, blanks: &dyn Blanks) {
+    fn process(&self, parts: &mut Vec<(ModelInput, &str)>, add_special: bool) {
         match self {
             Self::TrimOffsets { prefix_space } => {
                 for (part, text) in parts {
-                    trim_offsets(part, text, *prefix_space, blanks);
-                    for part in part.overflowing_mut() {
-                        trim_offsets(part, text, *prefix_space, blanks);
-                    }
+                    trim_offsets(part, text, *prefix_space);
                 }
             }
             Self::OneType => {
@@ -185,33 +184,5 @@ fn surround(part: &mut ModelInput, before: &[TokenId], behind: &[TokenId], type_
     part.surround(before, behind, type_id);
     for part in part.overflowing_mut() {
         part.surround(before, behind, type_id);
-    }
-}
-
-/// Takes blanks away from the ends of each token's range, as many as its text has. A token's range is
-/// counted in characters of the text, as `tokenizers` counts where it gives offsets in characters.
-fn trim_offsets(part: &mut ModelInput, text: &str, prefix_space: bool, blanks: &dyn Blanks) {
-    for (index, (id, range)) in part.tokens_mut().enumerate() {
-        let (mut leading, trailing) = blanks.blanks(id);
-        // One blank before the first token is the one that the pre-tokenizer set there.
-        if (index == 0 || range.start == 0) && prefix_space && leading == 1 {
-            leading = 0;
-        }
-        for _ in 0..leading {
-            let rest = text.get(range.start..range.end).unwrap_or_default();
-            range.start += rest.chars().next().map_or(0, char::len_utf8);
-        }
-        let mut end = range.end;
-        let before = text.get(..end).unwrap_or_default();
-        let mut before = before.chars().rev();
-        let characters = before.by_ref().take(trailing).map(char::len_utf8);
-        let mut counted = 0;
-        for length in characters {
-            end -= length;
-            counted += 1;
-        }
-        if counted == trailing {
-            range.end = end.max(range.start);
-        }
     }
 }

@@ -1,16 +1,16 @@
 use bpe_core::TokenId;
 use serde_json::{Value, json};
 
-use super::{Blanks, PostProcessor, read_padding, read_truncation};
+use super::{PostProcessor, read_padding, read_truncation};
+use crate::pipeline::blanks::Blanks;
 use crate::pipeline::model_input::ModelInput;
 use crate::pipeline::node::Node;
 
 /// Ids whose tens are the leading blanks and whose hundreds are the trailing ones.
-struct ByDigits;
-
-impl Blanks for ByDigits {
-    fn blanks(&self, id: TokenId) -> (usize, usize) {
-        ((id / 10 % 10) as usize, (id / 100) as usize)
+fn blanks(id: TokenId) -> Blanks {
+    Blanks {
+        leading: (id / 10 % 10) as usize,
+        trailing: (id / 100) as usize,
     }
 }
 
@@ -25,7 +25,7 @@ fn text(ids: &[TokenId], type_id: u32) -> ModelInput {
 
 fn process(value: &Value, first: &[TokenId], second: Option<&[TokenId]>, add: bool) -> ModelInput {
     let second = second.map(|ids| (text(ids, 1), ""));
-    processor(value).process((text(first, 0), ""), second, add, &ByDigits)
+    processor(value).process((text(first, 0), ""), second, add)
 }
 
 /// `[CLS] A [SEP] B [SEP]`, as BERT's file words it.
@@ -88,10 +88,11 @@ fn offsets_are_trimmed_by_the_blanks_of_the_token() {
         let value = json!({
             "type": "ByteLevel", "add_prefix_space": prefix_space, "trim_offsets": true
         });
-        let (ids, offsets) = tokens.iter().cloned().unzip();
-        let input = ModelInput::new(ids, offsets, 0);
+        let (ids, offsets): (Vec<_>, _) = tokens.iter().cloned().unzip();
+        let all = ids.iter().map(|&id| blanks(id)).collect();
+        let input = ModelInput::new(ids, offsets, 0).with_blanks(all);
         let text = "  a\u{3000}b  ";
-        let input = processor(&value).process((input, text), None, true, &ByDigits);
+        let input = processor(&value).process((input, text), None, true);
         input.offsets().to_vec()
     };
     // `_a` at 1..3, `　b` at 3..7, `b__` at 6..9.
@@ -115,7 +116,7 @@ fn truncation_leaves_parts_that_share_their_stride() {
     truncation.cut(2, &mut first, None).expect("cut");
     assert_eq!(first.ids(), [1, 2, 3, 4]);
     let processor = processor(&template());
-    let input = processor.process((first, ""), None, true, &ByDigits);
+    let input = processor.process((first, ""), None, true);
     assert_eq!(input.ids(), [101, 1, 2, 3, 4, 102]);
     let overflowing: Vec<_> = input.overflowing().iter().map(ModelInput::ids).collect();
     assert_eq!(
