@@ -164,6 +164,14 @@ impl Vocabulary {
     /// The ids of many tokens, in their order, appended to `ids`. O(bytes), and some times faster than
     /// [`Vocabulary::id_of`] for each where the vocabulary is larger than the caches: the look-ups wait for memory
     /// together.
+    ///
+    /// ```
+    /// let vocabulary = bpe_core::Vocabulary::new([(0, "a"), (7, "ab")])?;
+    /// let mut ids = Vec::new();
+    /// vocabulary.ids_of(&[b"ab", b"b", b"a"], &mut ids);
+    /// assert_eq!(ids, [Some(7), None, Some(0)]);
+    /// # Ok::<(), bpe_core::VocabularyError>(())
+    /// ```
     pub fn ids_of(&self, tokens: &[&[u8]], ids: &mut Vec<Option<TokenId>>) {
         const AT_ONCE: usize = 64;
         let mut hashes = [0; AT_ONCE];

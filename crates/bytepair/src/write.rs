@@ -7,7 +7,7 @@ use bpe_core::{Atoms, TokenId, byte_level};
 use bpe_lexers::Pattern;
 use serde_json::{Map, Value, json};
 
-use crate::pipeline::oniguruma;
+use crate::pipeline::oniguruma::{self, Refused};
 use crate::specials::SpecialKind;
 use crate::tokenizer::Tokenizer;
 
@@ -139,10 +139,7 @@ enum SaveKind {
     SameText(String),
     CustomLexers,
     Alias(String),
-    Pattern {
-        pattern: String,
-        read: Result<String, &'static str>,
-    },
+    Pattern { pattern: String, read: String },
 }
 
 impl fmt::Display for SaveError {
@@ -163,12 +160,8 @@ impl fmt::Display for SaveError {
             SaveKind::Pattern { pattern, read } => {
                 write!(
                     f,
-                    "the pattern {pattern} means something else in a tokenizer.json: "
-                )?;
-                match read {
-                    Ok(read) => write!(f, "there it is {read}"),
-                    Err(what) => write!(f, "{what} is not read there"),
-                }
+                    "the pattern {pattern} means something else in a tokenizer.json: {read}"
+                )
             }
         }
     }
@@ -179,22 +172,37 @@ impl std::error::Error for SaveError {}
 /// How `pattern` is spelled in a `tokenizer.json`, which is read by the rules of Oniguruma: as it is, or
 /// as its family is.
 fn pattern_spelling(pattern: &Pattern) -> Result<String, SaveError> {
-    let family = pattern.family();
-    let known = family.map(Pattern::of_family);
-    let mut failed = None;
-    for spelled in [Some(pattern), known.as_ref()].into_iter().flatten() {
-        let read = oniguruma::translate(spelled.as_str()).map(|read| read.regex);
-        if let Ok(read) = &read {
-            let is_same = read == spelled.as_str()
-                || family.is_some() && Pattern::new(read).family() == family;
-            if is_same {
-                return Ok(spelled.as_str().to_owned());
-            }
-        }
-        failed.get_or_insert(read);
+    let failed = match read_back(pattern) {
+        Ok(()) => return Ok(pattern.as_str().to_owned()),
+        Err(failed) => failed,
+    };
+    let known = pattern.family().map(Pattern::of_family);
+    match known.filter(|known| read_back(known).is_ok()) {
+        Some(known) => Ok(known.as_str().to_owned()),
+        None => Err(SaveError(failed)),
     }
-    Err(SaveError(SaveKind::Pattern {
-        pattern: pattern.as_str().to_owned(),
-        read: failed.map_or(Err("it"), |read| read.map_err(|refused| refused.what)),
-    }))
+}
+
+/// Whether `pattern` means the same where it is read from a `tokenizer.json`.
+fn read_back(pattern: &Pattern) -> Result<(), SaveKind> {
+    let text = pattern.as_str();
+    let failed = |read| SaveKind::Pattern {
+        pattern: text.to_owned(),
+        read,
+    };
+    let read = oniguruma::translate(text).map_err(|Refused { place, what }| {
+        failed(format!("{what}, at byte {place}, is not read there"))
+    })?;
+    if read.can_be_empty {
+        return Err(failed("there it can match nothing, and cuts".to_owned()));
+    }
+    let parsed = |text| regex_syntax::parse(text).ok();
+    let family = pattern.family();
+    let is_same = read.regex == text
+        || parsed(text).is_some_and(|ours| Some(ours) == parsed(&read.regex))
+        || family.is_some() && Pattern::new(&read.regex).family() == family;
+    match is_same {
+        true => Ok(()),
+        false => Err(failed(format!("there it is {}", read.regex))),
+    }
 }

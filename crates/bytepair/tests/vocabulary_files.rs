@@ -172,6 +172,16 @@ fn a_pattern_that_a_tokenizer_json_would_mean_otherwise_is_not_written() {
         .expect_err("tokenizers has another \\w")
         .to_string();
     assert!(error.contains("there it is [\\p{Alphabetic}"), "{error}");
+    let error = own("a*").expect_err("it would cut").to_string();
+    assert!(error.contains("match nothing"), "{error}");
+    for same in [
+        r"\p{L}+-\p{L}+|.",
+        "[a-z_-]+|.",
+        "(?i)foo|.",
+        r"\x41#|\f|[^\s&~]+",
+    ] {
+        own(same).expect(same);
+    }
     let error = own(r"a\pL|.").expect_err("no braces").to_string();
     assert!(error.contains("a property without braces"), "{error}");
     // tiktoken's spellings: `$` behind all white space is the end of the text, whatever it means elsewhere,

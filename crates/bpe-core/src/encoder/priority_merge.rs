@@ -19,7 +19,7 @@ use crate::vocabulary::TokenId;
 #[derive(Debug, Clone)]
 pub struct PriorityMerge {
     canonical: Arc<CanonicalForm>,
-    merge_loop: Windows,
+    windows: Windows,
 }
 
 impl PriorityMerge {
@@ -27,7 +27,7 @@ impl PriorityMerge {
     pub fn new(canonical: Arc<CanonicalForm>) -> Self {
         Self {
             canonical,
-            merge_loop: Windows::default(),
+            windows: Windows::default(),
         }
     }
 }
@@ -36,7 +36,7 @@ impl SpanEncoder for PriorityMerge {
     fn encode_span(&mut self, span: &[u8], tokens: &mut Vec<TokenId>) -> Result<(), EncodeError> {
         let start = tokens.len();
         self.canonical.append_atoms(span, tokens)?;
-        self.merge_loop
+        self.windows
             .merge_tail(self.canonical.pair_table(), tokens, start);
         Ok(())
     }

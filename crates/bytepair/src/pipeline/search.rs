@@ -231,6 +231,6 @@ mod tests {
             }
             run += 1;
         }
-        assert_eq!(run, 399, "of {}", cases.len());
+        assert_eq!(run, 434, "of {}", cases.len());
     }
 }

@@ -1,4 +1,4 @@
-//! How far a training is, said every second, and what each phase took.
+//! How far a training is, said every second and when all is learned, and what each phase took.
 
 use std::io::{self, Write};
 use std::sync::Mutex;
@@ -49,7 +49,7 @@ impl Progress {
 
     /// So many bytes of `size` have been read.
     pub(super) fn counting(&self, read: u64, size: Option<u64>) {
-        self.say(|seconds| {
+        self.say(false, |seconds| {
             let rate = read as f64 / seconds;
             let megabytes = |bytes: f64| bytes / 1e6;
             let done = megabytes(read as f64);
@@ -67,7 +67,7 @@ impl Progress {
 
     /// So many merges of `wanted` have been learned, `before` of them before this run.
     pub(super) fn merging(&self, merges: usize, before: usize, wanted: usize) {
-        self.say(|seconds| {
+        self.say(merges >= wanted, |seconds| {
             let rate = merges.saturating_sub(before) as f64 / seconds;
             format!(
                 "merging: {merges} of {wanted}, {rate:.0} merges/s, {} left",
@@ -76,13 +76,14 @@ impl Progress {
         });
     }
 
-    fn say(&self, line: impl FnOnce(f64) -> String) {
+    /// Says a line, unless one has been said less than a second ago and more are to come.
+    fn say(&self, is_last: bool, line: impl FnOnce(f64) -> String) {
         if !self.is_on {
             return;
         }
         let mut state = self.lock();
         let now = Instant::now();
-        if now - state.last < EVERY {
+        if !is_last && now - state.last < EVERY {
             return;
         }
         state.last = now;

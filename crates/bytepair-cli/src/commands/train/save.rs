@@ -136,7 +136,7 @@ pub(super) fn try_writing(path: &Path) -> Result<(), CliError> {
     }
     let real = behind_links(path);
     let new = new_name(&real);
-    if is_no_file(&real) || new.exists() {
+    if is_pipe_or_device(&real) || new.exists() {
         // Of a run that was broken off, or someone else's: it is for the end to tell.
         return Ok(());
     }
@@ -195,7 +195,7 @@ pub(super) fn replace(
 ) -> Result<(), CliError> {
     let cannot = |error| cannot_write(path, error);
     let real = behind_links(path);
-    if is_no_file(&real) {
+    if is_pipe_or_device(&real) {
         let file = File::options().write(true).open(&real).map_err(cannot)?;
         return write(BufWriter::new(file));
     }
@@ -204,13 +204,22 @@ pub(super) fn replace(
     fs::rename(&new, &real).map_err(cannot)
 }
 
+/// Where a link leads to, be there a file or not.
 fn behind_links(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+    /// So many links in a row are a circle, which then cannot be written.
+    const MOST: usize = 40;
+    let mut real = path.to_owned();
+    for _ in 0..MOST {
+        let Ok(next) = fs::read_link(&real) else {
+            break;
+        };
+        real = real.parent().unwrap_or(Path::new("")).join(next);
+    }
+    real
 }
 
-/// Whether there is a pipe, a device or a folder.
-fn is_no_file(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|found| !found.is_file())
+fn is_pipe_or_device(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
 /// What a file is called until it is complete.

@@ -270,7 +270,7 @@ fn what_could_not_be_read_again_is_said_before_anything_is_read() {
             &["--special-token", "the", "--seed-token", "the"],
             "is spelled",
         ),
-        (&["--pattern", "x*"], "could not be read again"),
+        (&["--pattern", "x*"], "it can match nothing"),
     ] {
         let all = [&["train", "--out", &out], arguments, &["no such input"]].concat();
         let (_, result) = run_with(&all, b"", 100);
@@ -285,13 +285,39 @@ fn what_could_not_be_read_again_is_said_before_anything_is_read() {
     result.expect("a special token like others");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pipe_is_written_to() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("t.tiktoken");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    let out = pipe.display().to_string();
+    let reader = std::thread::spawn(move || std::fs::read(pipe).expect("a pipe"));
+    let all = ["train", "--out", &out, "--vocab-size", "258"];
+    run_with(&all, b"the the", 100).1.expect("trained");
+    assert_eq!(
+        reader
+            .join()
+            .expect("read")
+            .split(|&byte| byte == b'\n')
+            .count(),
+        259
+    );
+    assert_eq!(
+        std::fs::read_dir(folder.path()).expect("a folder").count(),
+        1
+    );
+}
+
 #[cfg(unix)]
 #[test]
 fn a_link_stays_and_the_file_behind_it_is_replaced() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name).display().to_string();
+    // One file is there already, one is not.
+    std::fs::write(path("real counts"), "before").expect("written");
     for name in ["t.tiktoken", "counts"] {
-        std::fs::write(path(&format!("real {name}")), "before").expect("written");
         std::os::unix::fs::symlink(format!("real {name}"), path(name)).expect("a link");
     }
     let (out, counts) = (path("t.tiktoken"), path("counts"));
