@@ -84,7 +84,8 @@ use crate::word_piece::WordPiece;
 /// Cheap to clone, `Send` and `Sync`. Special tokens are text unless
 /// [`with_specials`](Pipeline::with_specials) says otherwise, as in a [`Tokenizer`]; `tokenizers` does
 /// what [`Specials::AllowAll`] does, and with `encode_special_tokens` what [`Specials::AsText`] does. One whose
-/// text the model itself makes, by merges or as a whole word, is made then too.
+/// text the model itself makes, by merges or as a whole word, is made then too; but not as a whole piece by
+/// `ignore_merges`, where nothing changes the text.
 ///
 /// ```
 /// use bytepair::{Pipeline, ReadLimits};
