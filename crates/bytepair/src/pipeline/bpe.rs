@@ -93,8 +93,53 @@ pub(crate) fn dictionary(
     may_be_piece: impl Fn(&AddedToken) -> bool,
     limits: &ReadLimits,
 ) -> Result<Dictionary, LoadError> {
-    let byte_level = spelling.byte_level;
     let left_out = left_out_specials(model, added_tokens, spelling, may_be_piece);
+    let vocabulary = vocabulary(model, added_tokens, spelling, &left_out, limits)?;
+    let sides = sides(model, spelling, &vocabulary)?;
+    let unknown = match &model.unk_token {
+        Some(text) if !spelling.byte_level => {
+            let id = spelling.id_of(&vocabulary, text, &mut Vec::new());
+            Some(id.ok_or_else(|| {
+                LoadError::at(
+                    "model.unk_token",
+                    format_args!("{text:?} is not in the vocabulary"),
+                )
+            })?)
+        }
+        _ => None,
+    };
+    let dictionary = Dictionary::from_merges(vocabulary, sides).map_err(|error| {
+        let place = error.merge_index().map(|index| format!("[{index}]"));
+        LoadError::caused(format!("model.merges{}", place.unwrap_or_default()), error)
+    })?;
+    let dictionary = dictionary.with_whole_piece_lookup(model.ignore_merges);
+    if spelling.byte_level {
+        let missing = dictionary.missing_bytes().next();
+        return match missing {
+            None => Ok(dictionary),
+            Some(byte) => Err(LoadError::at(
+                "model.vocab",
+                format_args!("no token for the single byte 0x{byte:02X}"),
+            )),
+        };
+    }
+    let atoms = Atoms::Characters {
+        unknown,
+        fuse_unknown: model.fuse_unk,
+    };
+    dictionary
+        .with_atoms(atoms)
+        .map_err(|error| LoadError::caused("model.unk_token", error))
+}
+
+/// The tokens of `model` but for those that are left out.
+fn vocabulary(
+    model: &BpeModel,
+    added_tokens: &[AddedToken],
+    spelling: Spelling,
+    left_out: &HashMap<TokenId, &str>,
+    limits: &ReadLimits,
+) -> Result<Vocabulary, LoadError> {
     let listed = AddedIndex::new(added_tokens.iter());
     // The bytes of all tokens, and where those of each end.
     let mut all = Vec::with_capacity(model.vocab.bytes());
@@ -127,54 +172,16 @@ pub(crate) fn dictionary(
         }
         tokens.push((id, start..all.len()));
     }
-    let tokens = tokens
-        .into_iter()
-        .map(|(id, range)| (id, all.get(range).unwrap_or_default()));
-    let has_fallback = !fallback.is_empty();
-    let vocabulary = Vocabulary::with_byte_fallback(tokens, fallback)
-        .map_err(|error| LoadError::caused("model.vocab", error))?;
-    let sides = sides(model, spelling, &vocabulary)?;
-    let mut bytes = Vec::new();
-    let unknown = match &model.unk_token {
-        Some(text) if !byte_level => Some(
-            spelling
-                .id_of(&vocabulary, text, &mut bytes)
-                .ok_or_else(|| {
-                    LoadError::at(
-                        "model.unk_token",
-                        format_args!("{text:?} is not in the vocabulary"),
-                    )
-                })?,
-        ),
-        _ => None,
-    };
-    let dictionary = Dictionary::from_merges(vocabulary, sides).map_err(|error| {
-        let place = error.merge_index().map(|index| format!("[{index}]"));
-        LoadError::caused(format!("model.merges{}", place.unwrap_or_default()), error)
-    })?;
-    if model.ignore_merges && has_fallback {
+    if model.ignore_merges && !fallback.is_empty() {
         // There a whole piece of such a token's text is the token.
         let what = "with tokens that stand for bytes";
         return Err(LoadError::unsupported("model.ignore_merges", what));
     }
-    let dictionary = dictionary.with_whole_piece_lookup(model.ignore_merges);
-    if byte_level {
-        let missing = dictionary.missing_bytes().next();
-        return match missing {
-            None => Ok(dictionary),
-            Some(byte) => Err(LoadError::at(
-                "model.vocab",
-                format_args!("no token for the single byte 0x{byte:02X}"),
-            )),
-        };
-    }
-    let atoms = Atoms::Characters {
-        unknown,
-        fuse_unknown: model.fuse_unk,
-    };
-    dictionary
-        .with_atoms(atoms)
-        .map_err(|error| LoadError::caused("model.unk_token", error))
+    let tokens = tokens
+        .into_iter()
+        .map(|(id, range)| (id, all.get(range).unwrap_or_default()));
+    Vocabulary::with_byte_fallback(tokens, fallback)
+        .map_err(|error| LoadError::caused("model.vocab", error))
 }
 
 /// The sides of each merge.
