@@ -82,6 +82,8 @@ pub mod gpt2;
 mod limits;
 mod pair_table;
 pub mod properize;
+#[cfg(test)]
+mod random;
 pub mod reference;
 #[cfg(feature = "tiktoken")]
 pub mod tiktoken;

@@ -161,9 +161,8 @@ impl Vocabulary {
             .map(|&position| self.ids[position as usize])
     }
 
-    /// The ids of many tokens, in their order, appended to `ids`. O(bytes), and some times faster than
-    /// [`Vocabulary::id_of`] for each where the vocabulary is larger than the caches: the look-ups wait for memory
-    /// together.
+    /// The ids of many tokens, in their order, appended to `ids`; each is that of [`Vocabulary::id_of`]. O(bytes).
+    /// Some look-ups are made side by side, so that they wait for memory together.
     ///
     /// ```
     /// let vocabulary = bpe_core::Vocabulary::new([(0, "a"), (7, "ab")])?;

@@ -22,8 +22,8 @@ impl Tokenizer {
     /// # Errors
     ///
     /// Lexers of the caller's own, which have no pattern to write, a pattern that means something else by the
-    /// rules of Oniguruma, which `tokenizers` reads patterns by (the message says what), a special token with a second text
-    /// (`o200k_harmony` has one), or a token of characters that reads like one for a byte, as `<0x41>`.
+    /// rules of Oniguruma, which `tokenizers` reads patterns by (the message says what), a special token
+    /// with a second text (`o200k_harmony` has one), or a token of characters that reads like one for a byte, as `<0x41>`.
     ///
     /// ```
     /// use bytepair::{ReadLimits, Specials, Tokenizer};
@@ -197,10 +197,11 @@ fn read_back(pattern: &Pattern) -> Result<(), SaveKind> {
         return Err(failed("there it can match nothing, and cuts".to_owned()));
     }
     let parsed = |text| regex_syntax::parse(text).ok();
-    let family = pattern.family();
     let is_same = read.regex == text
         || parsed(text).is_some_and(|ours| Some(ours) == parsed(&read.regex))
-        || family.is_some() && Pattern::new(&read.regex).family() == family;
+        || pattern
+            .family()
+            .is_some_and(|family| Pattern::new(&read.regex).family() == Some(family));
     match is_same {
         true => Ok(()),
         false => Err(failed(format!("there it is {}", read.regex))),

@@ -207,6 +207,7 @@ fn key(merge: Merge, left: u32) -> u64 {
 mod tests {
     use super::*;
     use crate::dictionary::Dictionary;
+    use crate::random::Random;
     use crate::vocabulary::Vocabulary;
 
     #[test]
@@ -235,13 +236,8 @@ mod tests {
 
     #[test]
     fn long_spans_and_improper_dictionaries_too() {
-        let mut state = 1_u64;
-        let mut random = |below: usize| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize % below
-        };
+        let mut numbers = Random(1);
+        let mut random = |below: usize| numbers.below(below);
         let mut merge_loop = MergeLoop::default();
         for _ in 0..60 {
             // Ranks in no order.

@@ -119,16 +119,12 @@ fn least_of(keys: &[u64; WAYS]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
 
     #[test]
     fn the_least_of_all_keys_is_known_after_each_change() {
-        let mut state = 3_u64;
-        let mut random = |below: usize| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize % below
-        };
+        let mut numbers = Random(3);
+        let mut random = |below: usize| numbers.below(below);
         let mut tournament = Tournament::default();
         assert_eq!(tournament.least(), Tournament::NEVER);
         for count in (0..=70).chain([511, 512, 513, 4_095, 4_096, 4_097]) {

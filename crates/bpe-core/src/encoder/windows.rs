@@ -131,19 +131,10 @@ mod tests {
     use super::*;
     use crate::canonical::CanonicalForm;
     use crate::dictionary::Dictionary;
+    use crate::random::Random;
     use crate::vocabulary::Vocabulary;
 
-    struct Random(u64);
-
     impl Random {
-        fn below(&mut self, bound: usize) -> usize {
-            self.0 = self
-                .0
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (self.0 >> 33) as usize % bound
-        }
-
         /// Over some letters, which are the first tokens. In a proper one sides are made by earlier rules,
         /// otherwise the rules are shuffled.
         fn dictionary(&mut self, letters: usize, proper: bool) -> CanonicalForm {

@@ -11,9 +11,6 @@ const DEEPEST: usize = 100;
 /// `\w` and the edges of `\b`, outside brackets: letters, marks, digits, connectors and six numbers.
 const WORD: &str = r"[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}²³¹¼-¾]";
 const NO_WORD: &str = r"[^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}²³¹¼-¾]";
-/// `\h`.
-const HEXADECIMAL: &str = "[0-9A-Fa-f]";
-const NO_HEXADECIMAL: &str = "[^0-9A-Fa-f]";
 
 /// A pattern in the syntax of our engines.
 #[derive(Debug)]
@@ -29,6 +26,12 @@ pub(crate) struct Refused {
     /// The place in the pattern, in bytes.
     pub(crate) place: usize,
     pub(crate) what: &'static str,
+}
+
+impl Refused {
+    fn at(place: usize, what: &'static str) -> Self {
+        Self { place, what }
+    }
 }
 
 /// Writes `pattern` so that our engines find the same matches. Known patterns stay as they are, and what is
@@ -53,7 +56,7 @@ pub(crate) fn translate(pattern: &str) -> Result<Translated, Refused> {
             regex: reader.regex,
             can_be_empty,
         }),
-        Some(_) => Err(reader.refused("a `)` without its `(`")),
+        Some(_) => Err(Refused::at(reader.place, "a `)` without its `(`")),
     }
 }
 
@@ -115,21 +118,10 @@ impl<'p> Reader<'p> {
         found
     }
 
-    fn refused(&self, what: &'static str) -> Refused {
-        Refused {
-            place: self.place,
-            what,
-        }
-    }
-
-    fn refused_at(&self, place: usize, what: &'static str) -> Refused {
-        Refused { place, what }
-    }
-
     /// Reads up to the end of the group; says whether that can be empty.
     fn alternatives(&mut self) -> Result<bool, Refused> {
         if self.depth >= DEEPEST {
-            return Err(self.refused("groups nested so deep"));
+            return Err(Refused::at(self.place, "groups nested so deep"));
         }
         self.depth += 1;
         let mut can_be_empty = self.branch()?;
@@ -158,7 +150,7 @@ impl<'p> Reader<'p> {
     fn atom(&mut self) -> Result<Atom, Refused> {
         let place = self.place;
         let Some(character) = self.next() else {
-            return Err(self.refused("an end where more should follow"));
+            return Err(Refused::at(self.place, "an end where more should follow"));
         };
         match character {
             '(' => return self.group(place),
@@ -172,10 +164,10 @@ impl<'p> Reader<'p> {
             '^' => return Ok(self.assertion(r"(?:\A|(?<=\n)(?!\z))")),
             '$' => return Ok(self.assertion(r"(?:(?=\n)|\z)")),
             '*' | '+' | '?' => {
-                return Err(self.refused_at(place, "a quantifier with nothing before it"));
+                return Err(Refused::at(place, "a quantifier with nothing before it"));
             }
             '{' if self.interval().is_some() => {
-                return Err(self.refused_at(place, "a quantifier with nothing before it"));
+                return Err(Refused::at(place, "a quantifier with nothing before it"));
             }
             _ => self.literal(place, character)?,
         }
@@ -215,7 +207,7 @@ impl<'p> Reader<'p> {
     fn letter(&mut self, place: usize, character: char) -> Result<(), Refused> {
         if self.folds && !character.is_ascii() {
             let refused = "a character beyond ASCII that matches both cases";
-            return Err(self.refused_at(place, refused));
+            return Err(Refused::at(place, refused));
         }
         let letter = character.to_ascii_lowercase();
         if let Some((before, folds)) = self.last_letter
@@ -223,7 +215,7 @@ impl<'p> Reader<'p> {
             && matches!((before, letter), ('s', 's' | 't') | ('f', 'f' | 'i' | 'l'))
         {
             let refused = "letters of a ligature that match both cases (ss, st, ff, fi, fl)";
-            return Err(self.refused_at(place, refused));
+            return Err(Refused::at(place, refused));
         }
         self.last_letter = matches!(letter, 's' | 'f').then_some((letter, self.folds));
         Ok(())
@@ -247,7 +239,7 @@ impl<'p> Reader<'p> {
                 self.behind = before;
                 if is_empty && look.starts_with('<') {
                     let refused = "a look-behind at what can be nothing";
-                    return Err(self.refused_at(place, refused));
+                    return Err(Refused::at(place, refused));
                 }
                 self.last_letter = None;
                 return Ok(ASSERTION);
@@ -256,7 +248,7 @@ impl<'p> Reader<'p> {
         for kind in [":", ">"] {
             if self.eat(kind) {
                 if self.behind && kind == ">" {
-                    return Err(self.refused_at(place, "a look-behind at what takes all it can"));
+                    return Err(Refused::at(place, "a look-behind at what takes all it can"));
                 }
                 return Ok(part(self.inner(&format!("(?{kind}"), place)?));
             }
@@ -285,7 +277,7 @@ impl<'p> Reader<'p> {
                 });
             }
         }
-        Err(self.refused_at(place, "a group of this kind"))
+        Err(Refused::at(place, "a group of this kind"))
     }
 
     /// Reads a group from behind its beginning, which is written as `open`; says whether it can be empty.
@@ -293,7 +285,7 @@ impl<'p> Reader<'p> {
         self.regex.push_str(open);
         let can_be_empty = self.alternatives()?;
         if !self.eat(")") {
-            return Err(self.refused_at(place, "a `(` without its `)`"));
+            return Err(Refused::at(place, "a `(` without its `)`"));
         }
         self.regex.push(')');
         Ok(can_be_empty)
@@ -314,13 +306,16 @@ impl<'p> Reader<'p> {
             _ => return Ok(atom.can_be_empty),
         };
         if !atom.repeatable {
-            return Err(self.refused("a quantifier behind what is no part of a match"));
+            return Err(Refused::at(
+                self.place,
+                "a quantifier behind what is no part of a match",
+            ));
         }
         if atom.can_be_empty && most.is_none_or(|most| most > 1) {
-            return Err(self.refused_at(place, "a repetition of what can match nothing"));
+            return Err(Refused::at(place, "a repetition of what can match nothing"));
         }
         if most.is_some_and(|most| most < least) {
-            return Err(self.refused("a quantifier whose numbers fall"));
+            return Err(Refused::at(self.place, "a quantifier whose numbers fall"));
         }
         if (least, most) != (1, Some(1)) || self.peek() != Some('{') {
             self.last_letter = None;
@@ -331,7 +326,10 @@ impl<'p> Reader<'p> {
         } else {
             self.copy();
             if self.behind && self.peek() == Some('+') {
-                return Err(self.refused("a look-behind at what takes all it can"));
+                return Err(Refused::at(
+                    self.place,
+                    "a look-behind at what takes all it can",
+                ));
             }
             if matches!(self.peek(), Some('?' | '+')) {
                 // The lazy and the possessive form.
@@ -340,7 +338,7 @@ impl<'p> Reader<'p> {
         }
         let again = matches!(self.peek(), Some('*' | '+' | '?')) || self.interval().is_some();
         if again {
-            return Err(self.refused_at(start, "a quantifier behind a quantifier"));
+            return Err(Refused::at(start, "a quantifier behind a quantifier"));
         }
         Ok(can_be_empty)
     }
@@ -393,15 +391,12 @@ impl<'p> Reader<'p> {
     /// Reads an escape outside brackets, behind its `\`.
     fn escape(&mut self, place: usize) -> Result<Atom, Refused> {
         let escaped = self.peek();
+        if let Some(set) = escaped.and_then(|escaped| named_set(escaped, [WORD, NO_WORD])) {
+            self.place += 1;
+            self.set(set);
+            return Ok(PLAIN);
+        }
         match escaped {
-            Some('w') => self.set(WORD),
-            Some('W') => self.set(NO_WORD),
-            Some('h') => self.set(HEXADECIMAL),
-            Some('H') => self.set(NO_HEXADECIMAL),
-            Some('d') => self.set(r"\d"),
-            Some('D') => self.set(r"\D"),
-            Some('s') => self.set(r"\s"),
-            Some('S') => self.set(r"\S"),
             Some('b' | 'B' | 'A' | 'z' | 'Z') => {
                 self.place += 1;
                 let edge = |after, before| {
@@ -419,16 +414,13 @@ impl<'p> Reader<'p> {
             Some('p' | 'P') => {
                 let property = self.property(place)?;
                 self.set(&property);
-                return Ok(PLAIN);
             }
             _ => {
                 let character = self.escaped_character(place)?;
                 self.letter(place, character)?;
                 self.push_escaped(character);
-                return Ok(PLAIN);
             }
         }
-        self.place += 1;
         Ok(PLAIN)
     }
 
@@ -454,7 +446,7 @@ impl<'p> Reader<'p> {
     /// Reads the character that an escape stands for, behind its `\`.
     fn escaped_character(&mut self, place: usize) -> Result<char, Refused> {
         let Some(escaped) = self.next() else {
-            return Err(self.refused_at(place, "a `\\` at the end"));
+            return Err(Refused::at(place, "a `\\` at the end"));
         };
         let code = match escaped {
             'n' => return Ok('\n'),
@@ -476,7 +468,7 @@ impl<'p> Reader<'p> {
             _ => return Ok(escaped),
         };
         code.and_then(char::from_u32)
-            .ok_or_else(|| self.refused_at(place, "an escape of this kind"))
+            .ok_or_else(|| Refused::at(place, "an escape of this kind"))
     }
 
     /// Reads `count` hexadecimal digits.
@@ -491,7 +483,7 @@ impl<'p> Reader<'p> {
         let refused = "a property other than a general category or a script";
         let negated = self.next() == Some('P');
         if !self.eat("{") {
-            return Err(self.refused_at(place, "a property without braces"));
+            return Err(Refused::at(place, "a property without braces"));
         }
         let negated = negated != self.eat("^");
         let name = self.rest().split('}').next().unwrap_or_default();
@@ -502,11 +494,26 @@ impl<'p> Reader<'p> {
         let known = |kind| regex_syntax::parse(&format!(r"\p{{{kind}={name}}}")).is_ok();
         let own = ["Alphabetic", "Lowercase", "Uppercase", "White_Space"];
         if !self.eat("}") || !is_name || !(known("gc") || known("sc") || own.contains(&name)) {
-            return Err(self.refused_at(place, refused));
+            return Err(Refused::at(place, refused));
         }
         let sign = if negated { 'P' } else { 'p' };
         Ok(format!(r"\{sign}{{{name}}}"))
     }
+}
+
+/// The set that an escape names, where `words` are `\w` and `\W`.
+fn named_set(escaped: char, words: [&'static str; 2]) -> Option<&'static str> {
+    Some(match escaped {
+        'w' => words[0],
+        'W' => words[1],
+        'h' => "[0-9A-Fa-f]",
+        'H' => "[^0-9A-Fa-f]",
+        'd' => r"\d",
+        'D' => r"\D",
+        's' => r"\s",
+        'S' => r"\S",
+        _ => return None,
+    })
 }
 
 /// The digits that `text` begins with, and what is behind them.

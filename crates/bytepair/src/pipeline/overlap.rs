@@ -51,3 +51,24 @@ fn ends(text: &str) -> impl Iterator<Item = u64> {
 fn digit(byte: u8) -> u64 {
     u64::from(byte) + 1
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_overlap_where_one_is_inside_or_ends_as_the_other_begins() {
+        for (one, other) in [
+            ("abc", "b"),
+            ("abc", "cd"),
+            ("abc", "za"),
+            ("ab", "ab"),
+            ("éa", "aé"),
+        ] {
+            assert!(may_overlap(&["xx", one], &[other]), "{one} {other}");
+            assert!(may_overlap(&[other], &["xx", one]), "{other} {one}");
+        }
+        assert!(!may_overlap(&["abc", "def"], &["xay", "q"]));
+        assert!(!may_overlap(&[], &["a"]));
+    }
+}

@@ -134,9 +134,8 @@ pub(super) fn try_writing(path: &Path) -> Result<(), CliError> {
     if path.is_dir() {
         return Err(cannot_write(path, io::ErrorKind::IsADirectory.into()));
     }
-    let real = behind_links(path);
-    let new = new_name(&real);
-    if is_pipe_or_device(&real) || new.exists() {
+    let new = new_name(&behind_links(path));
+    if is_pipe_or_device(path) || new.exists() {
         // Of a run that was broken off, or someone else's: it is for the end to tell.
         return Ok(());
     }
@@ -194,11 +193,12 @@ pub(super) fn replace(
     write: impl FnOnce(BufWriter<File>) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     let cannot = |error| cannot_write(path, error);
-    let real = behind_links(path);
-    if is_pipe_or_device(&real) {
-        let file = File::options().write(true).open(&real).map_err(cannot)?;
+    // Links to pipes may have no name of their own: `/dev/stdout` is one.
+    if is_pipe_or_device(path) {
+        let file = File::options().write(true).open(path).map_err(cannot)?;
         return write(BufWriter::new(file));
     }
+    let real = behind_links(path);
     let new = new_name(&real);
     write(BufWriter::new(File::create(&new).map_err(cannot)?))?;
     fs::rename(&new, &real).map_err(cannot)

@@ -1,6 +1,6 @@
 //! What stands in brackets.
 
-use super::{DEEPEST, HEXADECIMAL, NO_HEXADECIMAL, Reader, Refused};
+use super::{DEEPEST, Reader, Refused, named_set};
 
 /// `\w` inside brackets.
 const WORD: &str = r"[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}]";
@@ -10,7 +10,7 @@ impl Reader<'_> {
     /// Reads a class, behind its `[`.
     pub(super) fn class(&mut self, place: usize) -> Result<(), Refused> {
         if self.depth >= DEEPEST {
-            return Err(self.refused("classes nested so deep"));
+            return Err(Refused::at(self.place, "classes nested so deep"));
         }
         self.depth += 1;
         self.regex.push('[');
@@ -23,31 +23,33 @@ impl Reader<'_> {
         loop {
             let start = self.place;
             let Some(character) = self.next() else {
-                return Err(self.refused_at(place, "a `[` without its `]`"));
+                return Err(Refused::at(place, "a `[` without its `]`"));
             };
             match character {
                 ']' if items > 0 => break,
                 '[' if self.rest().starts_with(':') => self.bracket(start)?,
                 '[' if self.folds => {
-                    return Err(
-                        self.refused_at(start, "a class in a class that matches both cases")
-                    );
+                    return Err(Refused::at(
+                        start,
+                        "a class in a class that matches both cases",
+                    ));
                 }
                 '[' if negated && self.rest().starts_with('^') => {
                     // It goes wrong in Oniguruma where the class inside has all characters.
-                    return Err(self.refused_at(start, "a negated class in a negated class"));
+                    return Err(Refused::at(start, "a negated class in a negated class"));
                 }
                 '[' => self.class(start)?,
                 '&' if self.rest().starts_with('&') => {
                     self.place += 1;
                     if self.folds {
                         let refused = "an intersection that matches both cases";
-                        return Err(self.refused_at(start, refused));
+                        return Err(Refused::at(start, refused));
                     }
                     if items == 0 || self.rest().starts_with(['&', ']']) {
-                        return Err(
-                            self.refused_at(start, "an intersection with nothing on one side")
-                        );
+                        return Err(Refused::at(
+                            start,
+                            "an intersection with nothing on one side",
+                        ));
                     }
                     self.regex.push_str("&&");
                     items = 0;
@@ -65,17 +67,8 @@ impl Reader<'_> {
     /// Reads what stands in a class, behind its first character: a range, a character, or a named set.
     fn item(&mut self, start: usize, character: char) -> Result<(), Refused> {
         if character == '\\' {
-            let set = match self.peek() {
-                Some('w') => Some(WORD),
-                Some('W') => Some(NO_WORD),
-                Some('h') => Some(HEXADECIMAL),
-                Some('H') => Some(NO_HEXADECIMAL),
-                Some('d') => Some(r"\d"),
-                Some('D') => Some(r"\D"),
-                Some('s') => Some(r"\s"),
-                Some('S') => Some(r"\S"),
-                _ => None,
-            };
+            let set = self.peek();
+            let set = set.and_then(|escaped| named_set(escaped, [WORD, NO_WORD]));
             if let Some(set) = set {
                 self.place += 1;
                 return self.named(start, set);
@@ -95,25 +88,28 @@ impl Reader<'_> {
         let place = self.place;
         let last = match self.next() {
             Some(last) if !"[-".contains(last) && character != '-' => self.member(place, last)?,
-            _ => return Err(self.refused_at(start, "a range of this kind")),
+            _ => return Err(Refused::at(start, "a range of this kind")),
         };
         match first <= last {
             // A third end would be one of another range.
             true if self.rest().starts_with('-') && !self.rest().starts_with("-]") => {
-                Err(self.refused("a `-` between two ranges"))
+                Err(Refused::at(self.place, "a `-` between two ranges"))
             }
             true => Ok(()),
-            false => Err(self.refused_at(start, "a range that falls")),
+            false => Err(Refused::at(start, "a range that falls")),
         }
     }
 
     /// Writes a named set in a class.
     fn named(&mut self, start: usize, set: &str) -> Result<(), Refused> {
         if self.folds {
-            return Err(self.refused_at(start, "a named set in brackets that matches both cases"));
+            return Err(Refused::at(
+                start,
+                "a named set in brackets that matches both cases",
+            ));
         }
         if self.rest().starts_with('-') && !self.rest().starts_with("-]") {
-            return Err(self.refused("a `-` behind a named set"));
+            return Err(Refused::at(self.place, "a `-` behind a named set"));
         }
         self.regex.push_str(set);
         Ok(())
@@ -126,13 +122,13 @@ impl Reader<'_> {
             '\\' => self.escaped_character(start)?,
             // A `-` that is neither first nor last begins no range.
             '-' if !self.rest().starts_with(']') && !self.regex.ends_with(['[', '^']) => {
-                return Err(self.refused_at(start, "a `-` that is neither first nor last"));
+                return Err(Refused::at(start, "a `-` that is neither first nor last"));
             }
             _ => character,
         };
         if self.folds && !member.is_ascii() {
             let refused = "a character beyond ASCII that matches both cases";
-            return Err(self.refused_at(start, refused));
+            return Err(Refused::at(start, refused));
         }
         match character {
             '\\' => self.push_escaped(member),
@@ -176,7 +172,7 @@ impl Reader<'_> {
             "upper" => r"\p{Uppercase}",
             "word" => r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}",
             "xdigit" => "0-9A-Fa-f",
-            _ => return Err(self.refused_at(start, "a POSIX bracket of this name")),
+            _ => return Err(Refused::at(start, "a POSIX bracket of this name")),
         };
         self.place += name.len() + 2;
         let sign = if negated { "^" } else { "" };
