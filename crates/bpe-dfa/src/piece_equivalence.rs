@@ -76,16 +76,20 @@ pub fn equivalent_in_pieces(
         forms,
         pairs: &pairs,
     };
-    let found = candidates.find_map(&mut |number: usize, tokens| {
-        let side = &mut sides[number];
-        let found = side.complete(&side.first(), tokens);
-        if found.is_none() {
-            match doubtful.len() < MOST_DOUBTFUL {
-                true => doubtful.push((number, tokens.to_vec())),
-                false => too_many = true,
+    // Most that are in a piece at all are one alone: nothing has to be looked for around them.
+    let alone = candidates.find_map(&mut |number: usize, tokens| sides[number].alone(tokens));
+    let found = alone.or_else(|| {
+        candidates.find_map(&mut |number: usize, tokens| {
+            let side = &mut sides[number];
+            let found = side.complete(&side.first(), tokens);
+            if found.is_none() {
+                match doubtful.len() < MOST_DOUBTFUL {
+                    true => doubtful.push((number, tokens.to_vec())),
+                    false => too_many = true,
+                }
             }
-        }
-        found
+            found
+        })
     });
     let mut unknown = None;
     let text = found.or_else(|| {
@@ -273,21 +277,41 @@ impl Side<'_> {
         })
     }
 
-    /// The text of a piece that goes on with these tokens, and then with none or some others.
-    fn complete(&mut self, node: &Node, tokens: &[TokenId]) -> Option<Vec<u8>> {
+    /// The text of a piece that has these tokens and no others.
+    fn alone(&mut self, tokens: &[TokenId]) -> Option<Vec<u8>> {
+        let node = self.after(&self.first(), tokens)?;
+        self.ended(&node)
+    }
+
+    /// The same piece with more tokens.
+    fn after(&mut self, node: &Node, tokens: &[TokenId]) -> Option<Node> {
         let mut node = node.clone();
         for &token in tokens {
             node = self.next(&node, token)?;
         }
+        Some(node)
+    }
+
+    /// A text with this piece, where it can end here and is not the same on the other side.
+    fn ended(&mut self, node: &Node) -> Option<Vec<u8>> {
+        let text = self.text(&node.tokens);
+        // One token here, and by whole-piece look-up there.
+        if node.tokens.len() == 1 && self.on_the_other(&text).is_some() {
+            return None;
+        }
+        let end = self.lexing.end(&self.all, node.readings)?;
+        Some([text, end].concat())
+    }
+
+    /// The text of a piece that goes on with these tokens, and then with none or some others.
+    fn complete(&mut self, node: &Node, tokens: &[TokenId]) -> Option<Vec<u8>> {
+        let node = self.after(node, tokens)?;
         let key = |node: &Node| (node.readings, node.last, node.tokens.len() == 1);
         let mut seen = HashSet::from([key(&node)]);
         let mut open = VecDeque::from([node]);
         while let Some(node) = open.pop_front() {
-            // One token here, and by whole-piece look-up there.
-            let is_same =
-                node.tokens.len() == 1 && self.on_the_other(&self.text(&node.tokens)).is_some();
-            if !is_same && let Some(end) = self.lexing.end(&self.all, node.readings) {
-                return Some([self.text(&node.tokens), end].concat());
+            if let found @ Some(_) = self.ended(&node) {
+                return found;
             }
             for index in 0..self.pairs.len() as u32 {
                 let token = self.pairs.token_with_number(index)?;

@@ -16,8 +16,11 @@ use crate::pending::{PendingText, Tables};
 /// Bytes of texts and outputs a state, on average, before the cache is dropped.
 const BYTES_PER_STATE: usize = 64;
 
-/// Offsets into texts and outputs are of 32 bits.
-const MOST_STATES: usize = 1 << 24;
+/// Steps a state, on average, before the cache is dropped, that of each state's first not counted.
+const STEPS_PER_STATE: usize = 8;
+
+/// Offsets into texts and outputs are of 32 bits, states beside a byte of 24; the last is no state.
+const MOST_STATES: usize = (1 << 24) - 1;
 
 /// The subsequential transducer of 002 section 6, made as it is needed: one step a byte, and the tokens
 /// that become certain with it.
@@ -52,7 +55,7 @@ pub struct LazyTransducer {
     /// Of each state one step, the one met first: most have one.
     steps: Vec<Step>,
     /// Further steps, by state and byte.
-    more: HashTable<(u64, Step)>,
+    more: Steps,
     /// Of each state its text in `texts`, and its output at the end of the text.
     states: Vec<State>,
     /// States by text.
@@ -79,13 +82,14 @@ pub struct TransducerStats {
     pub resets: u64,
 }
 
+/// 16 bytes.
 #[derive(Clone, Copy)]
 struct Step {
-    /// The byte; `NONE` where there is no step yet.
-    byte: u32,
+    /// State and byte, by [`key`]; `NONE` where there is no step yet.
+    key: u32,
     next: u32,
-    /// The tokens, in `outputs`.
-    start: u32,
+    /// The token, where it is one; of more their place in `outputs`.
+    output: u32,
     len: u32,
 }
 
@@ -97,11 +101,68 @@ struct State {
 }
 
 const NO_STEP: Step = Step {
-    byte: NONE,
+    key: NONE,
     next: 0,
-    start: 0,
+    output: 0,
     len: 0,
 };
+
+/// Steps by their keys, with open addressing and no more than half full: one line of memory a look-up, as
+/// a rule, where a table with its control bytes apart needs two, and the next byte waits for it.
+struct Steps {
+    /// A power of two.
+    places: Vec<Step>,
+    len: usize,
+}
+
+impl Steps {
+    const SMALLEST: usize = 64;
+
+    fn new() -> Self {
+        Self {
+            places: vec![NO_STEP; Self::SMALLEST],
+            len: 0,
+        }
+    }
+
+    /// The place of this key, or the free one where it would be.
+    #[inline]
+    fn place(&self, key: u32) -> usize {
+        let last = self.places.len() - 1;
+        // Keys are small numbers that this program gives: no need to defend against chosen ones.
+        let mut place = (u64::from(key).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & last;
+        while self.places[place].key != key && self.places[place].key != NONE {
+            place = (place + 1) & last;
+        }
+        place
+    }
+
+    #[inline]
+    fn get(&self, key: u32) -> Option<Step> {
+        let step = self.places[self.place(key)];
+        (step.key == key).then_some(step)
+    }
+
+    /// Adds a step whose key is not there. O(1) amortised.
+    fn insert(&mut self, step: Step) {
+        if 2 * self.len >= self.places.len() {
+            let more = vec![NO_STEP; 2 * self.places.len()];
+            let old = std::mem::replace(&mut self.places, more);
+            for step in old.into_iter().filter(|step| step.key != NONE) {
+                let place = self.place(step.key);
+                self.places[place] = step;
+            }
+        }
+        let place = self.place(step.key);
+        self.places[place] = step;
+        self.len += 1;
+    }
+
+    fn clear(&mut self) {
+        self.places.fill(NO_STEP);
+        self.len = 0;
+    }
+}
 
 impl LazyTransducer {
     /// A transducer that keeps up to `limit` states, at least 2.
@@ -132,7 +193,7 @@ impl LazyTransducer {
             limit: limit.clamp(2, MOST_STATES),
             hasher: FixedState::default(),
             steps: Vec::new(),
-            more: HashTable::new(),
+            more: Steps::new(),
             states: Vec::new(),
             by_text: HashTable::new(),
             texts: Vec::new(),
@@ -154,10 +215,11 @@ impl LazyTransducer {
     /// No token stands for the byte; the span is then as before.
     #[inline]
     pub fn push(&mut self, byte: u8, tokens: &mut Vec<TokenId>) -> Result<(), EncodeError> {
+        let key = key(self.current, byte);
         let step = self.steps[self.current as usize];
-        let step = match step.byte == u32::from(byte) {
+        let step = match step.key == key {
             true => step,
-            false => match self.other_step(self.current, byte) {
+            false => match self.more.get(key) {
                 Some(step) => step,
                 None => self.make_step(byte)?,
             },
@@ -165,9 +227,9 @@ impl LazyTransducer {
         self.current = step.next;
         match step.len {
             0 => {}
-            1 => tokens.push(self.outputs[step.start as usize]),
+            1 => tokens.push(step.output),
             len => {
-                let start = step.start as usize;
+                let start = step.output as usize;
                 tokens.extend_from_slice(&self.outputs[start..start + len as usize]);
             }
         }
@@ -201,10 +263,10 @@ impl LazyTransducer {
 
     /// What is in the cache, and how often it did not help.
     pub fn stats(&self) -> TransducerStats {
-        let used = self.steps.iter().filter(|step| step.byte != NONE).count();
+        let used = self.steps.iter().filter(|step| step.key != NONE).count();
         TransducerStats {
             states: self.states.len(),
-            steps: used + self.more.len(),
+            steps: used + self.more.len,
             ..self.stats
         }
     }
@@ -212,14 +274,6 @@ impl LazyTransducer {
     fn text(&self, state: u32) -> &[u8] {
         let (start, len) = self.states[state as usize].text;
         &self.texts[start as usize..(start + len) as usize]
-    }
-
-    #[inline]
-    fn other_step(&self, state: u32, byte: u8) -> Option<Step> {
-        let key = key(state, byte);
-        self.more
-            .find(hash(key), |&(other, _)| other == key)
-            .map(|found| found.1)
     }
 
     #[cold]
@@ -240,26 +294,31 @@ impl LazyTransducer {
             return Err(EncodeError::missing_byte(byte, 0));
         }
         let is_full = self.states.len() >= self.limit
+            || self.more.len >= self.limit * STEPS_PER_STATE
             || self.texts.len() + 4 * self.outputs.len() > self.limit * BYTES_PER_STATE;
         if is_full {
             self.drop_cache();
         }
+        let next = self.intern(live.text());
+        let place = match output[..] {
+            [token] => token,
+            _ => {
+                let place = self.outputs.len() as u32;
+                self.outputs.extend_from_slice(&output);
+                place
+            }
+        };
         let step = Step {
-            byte: byte.into(),
-            next: self.intern(live.text()),
-            start: self.outputs.len() as u32,
+            key: key(from, byte),
+            next,
+            output: place,
             len: output.len() as u32,
         };
-        self.outputs.extend_from_slice(&output);
         if !is_full {
-            let place = &mut self.steps[from as usize];
-            if place.byte == NONE {
-                *place = step;
-            } else {
-                let key = key(from, byte);
-                let value = (key, step);
-                self.more
-                    .insert_unique(hash(key), value, |&(key, _)| hash(key));
+            let first = &mut self.steps[from as usize];
+            match first.key {
+                NONE => *first = step,
+                _ => self.more.insert(step),
             }
         }
         (self.live, self.live_state) = (live, step.next);
@@ -303,15 +362,10 @@ impl LazyTransducer {
     }
 }
 
-fn key(state: u32, byte: u8) -> u64 {
-    u64::from(state) << 8 | u64::from(byte)
-}
-
-/// Keys are small numbers that this program gives: no need to defend against chosen ones.
+/// A state and a byte as one number. Not `NONE`: states are fewer than that.
 #[inline]
-fn hash(key: u64) -> u64 {
-    let mixed = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    mixed ^ mixed >> 32
+fn key(state: u32, byte: u8) -> u32 {
+    state << 8 | u32::from(byte)
 }
 
 impl SpanEncoder for LazyTransducer {
