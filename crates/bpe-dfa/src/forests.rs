@@ -196,6 +196,16 @@ impl IdTable {
         number.filter(|&number| number != NONE)
     }
 
+    /// Bytes of memory.
+    pub(crate) fn memory(&self) -> usize {
+        let (Self::Dense(numbers) | Self::Sparse(_, numbers)) = self;
+        let ids = match self {
+            Self::Dense(_) => 0,
+            Self::Sparse(ids, _) => ids.len(),
+        };
+        (ids + numbers.len()) * size_of::<u32>()
+    }
+
     pub(crate) fn set(&mut self, id: TokenId, number: u32) {
         match self {
             Self::Dense(numbers) => {

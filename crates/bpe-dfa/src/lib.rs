@@ -7,6 +7,7 @@
 //! | type | answers |
 //! |---|---|
 //! | [`PairRelation`] | may these two tokens stand beside each other; states and transitions of the minimal automaton |
+//! | [`Rectangles`] | what cannot follow this token, where the whole relation is not worth its making |
 //! | [`Validator`], [`repair`] | where does a stream of tokens stop being what the tokenizer makes; what should it be |
 //! | [`equivalent`], [`equivalent_in_pieces`] | are two dictionaries the same function, or what is a shortest text on which they differ |
 //! | [`CanonicalMasks`] | which tokens may come next, as bits |
@@ -38,6 +39,7 @@ mod pairs;
 mod pending;
 mod piece_equivalence;
 mod piece_walk;
+mod rectangles;
 mod rows;
 mod search;
 mod sequences;
@@ -53,6 +55,7 @@ pub use masks::CanonicalMasks;
 pub use pairs::{PairRelation, StateId};
 pub use piece_equivalence::equivalent_in_pieces;
 pub use piece_walk::{PieceWalk, TokenClasses};
+pub use rectangles::Rectangles;
 pub use search::{TokenMatch, TokenSearch};
 pub use sequences::TokenSequences;
 pub use token_dfa::{TokenDfa, TokenState};

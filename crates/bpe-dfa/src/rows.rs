@@ -6,7 +6,8 @@ use std::ops::Range;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
-use crate::forests::{Forests, NONE};
+use crate::forests::{Forests, NONE, Rectangle};
+use crate::rectangles::ByStart;
 
 /// Blocks of a row: one bit each in a word.
 const BLOCKS: u32 = 64;
@@ -74,30 +75,32 @@ impl Rows {
         let hasher = FixedState::default();
         let by_start = ByStart::new(forests);
         let mut of_number = vec![0_u32; count];
-        // Indexes of rectangles, and the row of what stands on the stack up to them.
-        let mut stack: Vec<(u32, u32)> = Vec::new();
-        let mut intervals: Vec<(u32, u32)> = Vec::new();
+        // Rectangles, and the row of what stands on the stack up to them.
+        let mut stack: Vec<(Rectangle, u32)> = Vec::new();
+        let mut intervals: Vec<Range<u32>> = Vec::new();
         let empty = rows.intern(&[], &mut table, &hasher);
-        let rectangle = |index: u32| forests.rectangles[index as usize];
         for number in 0..count as u32 {
             while stack
                 .last()
-                .is_some_and(|&(index, _)| rectangle(index).left_end <= number)
+                .is_some_and(|(rectangle, _)| rectangle.left_end <= number)
             {
                 stack.pop();
             }
-            for &index in by_start.at(number) {
-                stack.push((index, NONE));
-            }
+            stack.extend(
+                by_start
+                    .at(number)
+                    .iter()
+                    .map(|&rectangle| (rectangle, NONE)),
+            );
             let row = match stack.last() {
                 None => empty,
                 Some(&(_, row)) if row != NONE => row,
                 Some(_) => {
                     intervals.clear();
-                    intervals.extend(stack.iter().map(|&(index, _)| {
-                        let rectangle = rectangle(index);
-                        (rectangle.right_start, rectangle.right_end)
-                    }));
+                    let right = |(rectangle, _): &(Rectangle, u32)| {
+                        rectangle.right_start..rectangle.right_end
+                    };
+                    intervals.extend(stack.iter().map(right));
                     unite(&mut intervals);
                     rows.intern(&intervals, &mut table, &hasher)
                 }
@@ -117,12 +120,12 @@ impl Rows {
     /// The number of this row, which is added where it is new.
     fn intern(
         &mut self,
-        intervals: &[(u32, u32)],
+        intervals: &[Range<u32>],
         table: &mut HashTable<(u32, u64)>,
         hasher: &FixedState,
     ) -> u32 {
         let mut state = hasher.build_hasher();
-        for &(start, end) in intervals {
+        for &Range { start, end } in intervals {
             state.write_u64(u64::from(start) << 32 | u64::from(end));
         }
         let hash = state.finish();
@@ -140,9 +143,10 @@ impl Rows {
         row as u32
     }
 
-    fn append(&mut self, intervals: &[(u32, u32)]) {
+    fn append(&mut self, intervals: &[Range<u32>]) {
         let within = (1_u32 << self.shift) - 1;
-        let blocks = |&(start, end): &(u32, u32)| start >> self.shift..=(end - 1) >> self.shift;
+        let blocks =
+            |interval: &Range<u32>| interval.start >> self.shift..=(interval.end - 1) >> self.shift;
         let mask = intervals
             .iter()
             .flat_map(blocks)
@@ -151,7 +155,7 @@ impl Rows {
         let counts = mask.count_ones() as usize;
         self.cells.resize(first + counts, 0);
         let mut forbidden = 0;
-        for &(start, end) in intervals {
+        for &Range { start, end } in intervals {
             forbidden += end - start;
             let mut from = start;
             while from < end {
@@ -395,56 +399,22 @@ fn shift_for(count: usize) -> u32 {
     shift
 }
 
-/// Rectangles by the beginning of their left interval, in the order of priority: the longest first.
-struct ByStart {
-    ends: Vec<u32>,
-    order: Vec<u32>,
-}
-
-impl ByStart {
-    fn new(forests: &Forests) -> Self {
-        let mut ends = vec![0_u32; forests.len() + 1];
-        for rectangle in &forests.rectangles {
-            ends[rectangle.left_start as usize] += 1;
-        }
-        let mut start = 0;
-        for end in &mut ends {
-            start += core::mem::replace(end, start);
-        }
-        let mut order = vec![0; forests.rectangles.len()];
-        for (index, rectangle) in (0_u32..).zip(&forests.rectangles) {
-            let next = &mut ends[rectangle.left_start as usize];
-            order[*next as usize] = index;
-            *next += 1;
-        }
-        Self { ends, order }
-    }
-
-    fn at(&self, number: u32) -> &[u32] {
-        let start = match number {
-            0 => 0,
-            _ => self.ends[number as usize - 1],
-        };
-        &self.order[start as usize..self.ends[number as usize] as usize]
-    }
-}
-
 /// Sorts intervals, and joins those that overlap or touch.
-pub(crate) fn unite(intervals: &mut Vec<(u32, u32)>) {
-    intervals.sort_unstable();
+pub(crate) fn unite(intervals: &mut Vec<Range<u32>>) {
+    intervals.sort_unstable_by_key(|interval| interval.start);
     let mut kept = 0;
     for index in 0..intervals.len() {
-        let (start, end) = intervals[index];
+        let Range { start, end } = intervals[index];
         match kept {
             0 => {}
-            _ if start <= intervals[kept - 1].1 => {
-                let last = &mut intervals[kept - 1].1;
+            _ if start <= intervals[kept - 1].end => {
+                let last = &mut intervals[kept - 1].end;
                 *last = end.max(*last);
                 continue;
             }
             _ => {}
         }
-        intervals[kept] = (start, end);
+        intervals[kept] = start..end;
         kept += 1;
     }
     intervals.truncate(kept);

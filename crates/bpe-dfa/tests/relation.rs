@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bpe_core::reference::Reference;
 use bpe_core::{Dictionary, TokenId, Vocabulary};
-use bpe_dfa::{CanonicalMasks, PairRelation};
+use bpe_dfa::{CanonicalMasks, PairRelation, Rectangles};
 use small::{Random, canonical, dictionary_of, merge_lists, random_merges};
 
 /// Compares all that the relation says with the reference. Returns the number of pairs.
@@ -51,6 +51,8 @@ fn check(dictionary: &Dictionary) -> usize {
     assert_eq!(pairs.unrestricting_tokens(), unrestricting);
     distinct.insert(free); // The start state.
     assert_eq!(pairs.state_count(), distinct.len());
+    let rectangles = Rectangles::new(&form).expect("proper");
+    let mut gathered = Vec::new();
     for &left in &canonical_ids {
         let state = pairs.state_after(left).expect("canonical");
         let mut forbidden = HashSet::new();
@@ -61,6 +63,8 @@ fn check(dictionary: &Dictionary) -> usize {
             forbidden.extend(interval.map(|number| pairs.token_with_number(number)));
         }
         assert_eq!(pairs.forbidden_count(state), forbidden.len());
+        assert!(rectangles.forbidden(left, &mut gathered));
+        assert!(gathered.iter().cloned().eq(pairs.forbidden(state)));
         for &right in &canonical_ids {
             let is_valid = pairs.is_valid(left, right);
             assert_eq!(forbidden.contains(&Some(right)), !is_valid);
@@ -71,6 +75,9 @@ fn check(dictionary: &Dictionary) -> usize {
             let number = pairs.number(right).expect("canonical");
             assert_eq!(pairs.token_with_number(number), Some(right));
         }
+    }
+    for &(id, _) in all.iter().filter(|(id, _)| !canonical_ids.contains(id)) {
+        assert!(!rectangles.forbidden(id, &mut gathered) && gathered.is_empty());
     }
     check_masks(&pairs, &canonical_ids);
     all.len() * all.len()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bpe_core::encoder::PriorityMerge;
 use bpe_core::{CanonicalForm, Dictionary, SpanEncoder, Vocabulary};
-use bpe_dfa::{Equivalence, LazyTransducer, PairRelation, Validator, equivalent};
+use bpe_dfa::{Equivalence, LazyTransducer, PairRelation, Rectangles, Validator, equivalent};
 use bytepair::tokenizer_json::read_dictionary;
 use bytepair::{Pattern, ReadLimits, StringDfa, TokenId, Tokenizer, TokenizerBuilder};
 
@@ -213,6 +213,8 @@ fn sampled(
             }
             Ok(chunks[number].len() as u64)
         })?;
+        let step = settings.choose(16, 1);
+        gathered(name, canonical, &pairs, ids.iter().step_by(step).copied())?;
         let is_invalid = |pair: &&(TokenId, TokenId)| !pairs.is_valid(pair.0, pair.1);
         invalid += sample.iter().filter(is_invalid).count();
     }
@@ -220,6 +222,28 @@ fn sampled(
         cases,
         format!("pairs, {invalid} invalid"),
     ))
+}
+
+/// What the rules alone forbid after these tokens is what the relation does.
+fn gathered(
+    name: &str,
+    canonical: &Arc<CanonicalForm>,
+    pairs: &PairRelation,
+    ids: impl Iterator<Item = TokenId>,
+) -> Result<(), String> {
+    let rectangles = Rectangles::new(canonical).map_err(text_of)?;
+    let mut intervals = Vec::new();
+    for id in ids {
+        let is_canonical = rectangles.forbidden(id, &mut intervals);
+        let is_same = match pairs.state_after(id) {
+            Some(state) => is_canonical && intervals.iter().cloned().eq(pairs.forbidden(state)),
+            None => !is_canonical && intervals.is_empty(),
+        };
+        ensure(is_same, || {
+            format!("{name}: after {id} by rules {intervals:?}")
+        })?;
+    }
+    Ok(())
 }
 
 /// One fault: a token split, two merged, or one replaced.
