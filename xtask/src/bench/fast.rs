@@ -1,9 +1,10 @@
 //! The fast path beside the plain one: cold, half warm and warm, short texts, and what is worst for it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
-use bytepair::{Algorithm, Tokenizer};
+use bytepair::{Algorithm, Tokenizer, TokenizerBuilder};
 use serde_json::{Value, json};
 
 use super::{Error, corpora, worst, write_json};
@@ -98,6 +99,9 @@ fn texts(arguments: &Arguments) -> Result<Vec<Text>, Error> {
         })
         .collect())
 }
+
+/// Bytes of a batch.
+const BATCH: usize = 16 << 20;
 
 /// Cold, half warm and warm.
 const STATES: [&str; 3] = ["cold", "half warm", "warm"];
@@ -226,7 +230,7 @@ fn calls(
     report.line(&format!(
         "{name}: calls on the second half in parts, half warm caches kept: MB/s by `encode_into` with \
          messages of 100 bytes and documents of 4,800; times that `encode_with_offsets` and `count` \
-         take beside `encode`; two threads beside one, batches of 4,800"
+         take beside `encode`; two threads beside one, batches of 16 MB in documents of 4,800"
     ));
     report.line("");
     report.line("| | 100 bytes | ns a call | 4,800 bytes | whole | ranges | count | two threads |");
@@ -267,11 +271,13 @@ fn calls(
                 *least = least.min(watch.seconds());
             }
         }
+        let times = BATCH.div_ceil(whole.len().max(1));
+        let batch = documents.repeat(times);
         let mut threads = [f64::INFINITY; 2];
         for _ in 0..rounds.max(1) {
             for (number, least) in threads.iter_mut().enumerate() {
                 let start = Instant::now();
-                tokenizer.encode_batch_with(&documents, number + 1)?;
+                tokenizer.encode_batch_with(&batch, number + 1)?;
                 *least = least.min(start.elapsed().as_secs_f64());
             }
         }
@@ -311,6 +317,8 @@ fn cut(text: &str, size: usize) -> Vec<&str> {
     parts
 }
 
+const MERGES_ALONE: &str = "English, merges alone";
+
 /// The first pass over each of the worst inputs, by fresh caches, beside the first pass over English.
 fn worst_inputs(
     tokenizer: &Tokenizer,
@@ -333,6 +341,11 @@ fn worst_inputs(
         let input = format!("{}, all keys in one line", text.name);
         inputs.push((input, one_line.clone(), some.to_owned()));
     }
+    // Without a pre-tokenizer, beside English without one.
+    let alone = TokenizerBuilder::from_canonical(Arc::clone(tokenizer.canonical())).build()?;
+    inputs.push((MERGES_ALONE.to_owned(), alone, english.to_owned()));
+    let (pathological, text) = worst::pathological()?;
+    inputs.push(("000 App. J.2, merges alone".to_owned(), pathological, text));
     report.line("");
     report.line(&format!(
         "{name}: worst inputs of 1 MB, first pass by fresh caches, and what part that is of English"
@@ -351,6 +364,9 @@ fn worst_inputs(
             least = least.min(watch.seconds());
         }
         let speed = text.len() as f64 / least / 1e6;
+        if input == MERGES_ALONE {
+            of_english = None;
+        }
         let english = *of_english.get_or_insert(speed);
         report.line(&format!(
             "| {input} | {speed:.1} | 1/{:.1} |",

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use bytepair::Tokenizer;
+use bpe_core::{Dictionary, Vocabulary};
+use bytepair::{TokenId, Tokenizer, TokenizerBuilder};
 use serde_json::json;
 
 use super::{Error, corpora, write_json};
@@ -94,6 +95,44 @@ pub(super) fn inputs() -> Result<Vec<(&'static str, String)>, Error> {
         ("punctuation", "!".repeat(LEN)),
         ("Chinese without blanks", chinese()?),
     ])
+}
+
+/// The family of 000 App. J.2, for merges alone: tokens B1 to BK of two rising letters; the text is B1 to
+/// BK and BK to B1, repeated. The pair in the middle merges first, and then all that grows from it to
+/// either side, so that a look from the left sees no token for certain before it is there.
+pub(super) fn pathological() -> Result<(Tokenizer, String), Error> {
+    const DEPTH: usize = 4096;
+    const REPETITIONS: usize = 64;
+    // ASCII, so that the text is one.
+    let pairs = (0..128_u32).flat_map(|low| (low + 1..128).map(move |high| (low, high)));
+    let base: Vec<(TokenId, TokenId)> = pairs.take(DEPTH).collect();
+    let mut texts: Vec<Vec<u8>> = (0..128).map(|byte| vec![byte]).collect();
+    let mut merges = Vec::new();
+    let mut merge = |left: TokenId, right: TokenId| {
+        let both = [left, right].map(|side| texts[side as usize].clone());
+        texts.push(both.concat());
+        merges.push((left, right));
+        texts.len() as TokenId - 1
+    };
+    let base: Vec<TokenId> = base
+        .into_iter()
+        .map(|(low, high)| merge(low, high))
+        .collect();
+    let last = base[DEPTH - 1];
+    merge(last, last);
+    let (mut left, mut right) = (last, last);
+    for &token in base[..DEPTH - 1].iter().rev() {
+        left = merge(token, left);
+        right = merge(right, token);
+    }
+    let there_and_back = base.iter().chain(base.iter().rev());
+    let text: Vec<u8> = there_and_back
+        .flat_map(|&id| texts[id as usize].clone())
+        .collect();
+    let vocabulary = Vocabulary::new((0..).zip(texts))?;
+    let dictionary = Dictionary::from_merges(vocabulary, merges)?;
+    let tokenizer = TokenizerBuilder::new(&dictionary).build()?;
+    Ok((tokenizer, String::from_utf8(text)?.repeat(REPETITIONS)))
 }
 
 /// The Han characters of the Chinese corpus and nothing else, repeated to 1 MB.
