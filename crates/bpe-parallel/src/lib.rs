@@ -48,7 +48,7 @@ mod tokenize;
 mod workers;
 
 pub use comparison::Comparison;
-pub use documents::{Batch, Divide, OnError, Report};
+pub use documents::{Batch, Divide, OnError, PartSizes, Report};
 pub use piece::{Cut, PieceReport, merge_in_parts};
 pub use queue::Queue;
 pub use synchronised::Synchronised;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use bpe_core::TokenId;
 use bpe_lexers::SpecialMatcher;
 
-use crate::documents::{Batch, Divide, OnError, Report};
+use crate::documents::{Batch, Divide, OnError, PartSizes, Report};
 use crate::exact::{self, Part};
 use crate::lexing;
 use crate::piece::{self, PieceReport};
@@ -98,7 +98,7 @@ impl Synchronised {
                 seams,
                 specials,
                 wanted,
-                team,
+                team: team.inside(),
             };
             call.documents(texts, self.part_bytes, on_error, team)
         })
@@ -122,10 +122,10 @@ impl<T: Tokenize, S: AsRef<[u8]> + Sync> Divide<S> for Call<'_, T> {
         text.as_ref().len()
     }
 
-    fn parts(&self, text: &S, size: usize) -> Vec<Part> {
+    fn parts(&self, text: &S, sizes: PartSizes) -> Vec<Part> {
         let text = text.as_ref();
         let specials = find_specials(text, self.specials);
-        exact::parts(text, &specials, self.seams.cuts.as_ref(), size)
+        exact::parts(text, &specials, self.seams.cuts.as_ref(), sizes)
     }
 
     fn is_dense(part: &Part) -> bool {
