@@ -194,7 +194,10 @@ fn at_most_twice_as_many_bytes_are_merged_as_a_piece_has_in_texts_made_to_hurt_t
             }
         }
     }
-    assert!(most[3..].iter().all(|&most| most <= 4), "a byte {most:?} times");
+    assert!(
+        most[3..].iter().all(|&most| most <= 4),
+        "a byte {most:?} times"
+    );
     assert!(
         extensions > 1000 && worst > 1.9,
         "{extensions} extensions, {worst} times"
