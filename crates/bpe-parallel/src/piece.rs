@@ -11,18 +11,19 @@
 //!                a boundary of the left part
 //! ```
 //!
-//! Where two parts have no token in common, the left one goes on over the right one, and so on until it has a token in
-//! common with another. It goes on from a boundary that what follows cannot move, since that reaches back over so
-//! many bytes at most ([`Tokenize::influence`]), so nothing is begun anew. In a periodic stretch no
-//! two parts may ever meet: [`crate::runs`] takes such stretches out first, where they are most of the piece, and
-//! elsewhere they are not cut.
+//! Where two parts have no token in common, the left one goes on over the right one, and so on until it has a token
+//! in common with another. It goes on from a boundary that no text behind it can move, since that reaches back over
+//! so many bytes at most ([`Tokenize::influence`]); so nothing is begun anew. In a periodic stretch no two parts may
+//! ever meet: [`crate::runs`] takes such stretches out first where they are most of the piece, and elsewhere they are
+//! not cut.
 //!
 //! # At most twice
 //!
-//! Let n be the bytes of the piece. Merging the parts takes n. From a boundary c it takes n - c to merge all that follows,
-//! in one go. So as long as looks and what was gone over take c in all, all takes 2 n at most. That is asked before
-//! each of them (`Joiner::room`); where there is no room, the left part goes on to the end. Some bytes, about an
-//! [`OVERLAP`] and an influence in front of a cut where parts did not join, are among the looks and what is gone over: they are merged more often than others.
+//! Let n be the bytes of the piece. Merging the parts takes n, and merging all that follows a boundary b, in one go,
+//! n - b. So as long as looks and what was gone over take b in all, everything takes 2 n at most. That is asked before
+//! each of them (`Joiner::room`); where there is no room, the left part goes on to the end. The bytes in front of a
+//! place from which the left part goes on, an influence and some tokens, are in its part, in a look and in what goes
+//! on: three times, and four at worst where two such places follow each other.
 
 use std::collections::VecDeque;
 use std::ops::Range;

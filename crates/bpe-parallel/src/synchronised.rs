@@ -25,10 +25,11 @@ use crate::workers::{Team, Workers};
 ///    meet in what has none; else by several, which are joined at the first boundary that they share.
 ///    Pre-tokens of usual length are tokenized in groups.
 /// 4. A pre-token longer than a part is cut inside, where no token contains the two bytes on either
-///    side or else anywhere, and its tokens are joined at the first token that two parts share.
+///    side or else anywhere, and its tokens are joined at the first token that two parts share. Where they share none
+///    the left part goes on over the right one.
 ///
-/// Costs the time of sequential tokenization, divided by the threads, and no byte is merged more than
-/// twice (docs/theory.md has the proofs, [`Seams`] what must be known).
+/// Costs the time of sequential tokenization, divided by the threads, and at most twice the bytes of a long pre-token
+/// are merged (docs/theory.md has the proofs, [`Seams`] what must be known).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Synchronised {
     part_bytes: Option<usize>,

@@ -324,7 +324,7 @@ fn random_parts(settings: &Settings) -> Outcome {
 fn nearly_periodic(random: &mut Random, letters: usize, length: usize) -> Vec<u8> {
     let longest = [4, 20, 300][random.below(3)];
     let period = 1 + random.below(longest);
-    let one_in = [2, 12, 1000][random.below(3)];
+    let one_in = [2, 12, 1000, usize::MAX][random.below(4)];
     let mut text: Vec<u8> = Vec::with_capacity(length);
     for at in 0..length {
         let repeats = at >= period && random.below(one_in) > 0;
