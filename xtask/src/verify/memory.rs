@@ -132,7 +132,7 @@ pub(crate) fn growth_during<T: Send>(run: impl FnOnce() -> T + Send) -> Result<(
 fn one_gigabyte(_: &Settings, corpora: &[Corpus]) -> Outcome {
     const BYTES: usize = 1_000_000_000;
     const MOST: usize = 200_000_000;
-    let english = corpora.iter().find(|corpus| corpus.name == "english");
+    let english = corpora.iter().find(|corpus| corpus.name == "english.txt");
     let text = english.ok_or("there is no English corpus")?.text.trim();
     // Between a line break and a letter pre-tokens end, whatever stands around them.
     let part = format!("{text}\n");
