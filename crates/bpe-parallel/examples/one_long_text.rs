@@ -43,6 +43,10 @@ impl Tokenize for Merges {
             .encode_span(part, ids)
     }
 
+    fn influence(&self) -> Option<usize> {
+        bpe_incremental::held_bytes_bound(&self.canonical)
+    }
+
     fn token_len(&self, id: TokenId) -> Option<usize> {
         let vocabulary = self.canonical.vocabulary();
         vocabulary.token_bytes(id).map(<[u8]>::len)

@@ -9,14 +9,66 @@ use crate::piece::PieceReport;
 use crate::tokenize::Tokens;
 use crate::workers::Team;
 
-/// Parts are at least this long, or threads would be busy with fetching them.
-const SHORTEST: usize = 16 << 10;
+/// The last parts are this long, or threads would be busy with fetching them.
+const SHORTEST: usize = 4 << 10;
 
-/// Parts are at most this long, so that the last ones end at about the same time.
+/// Parts are at most this long: their tokens stay in the caches until they are put in a row.
 const LONGEST: usize = 128 << 10;
 
-/// Parts for each thread, at least, where they are long enough.
-const PARTS_A_THREAD: usize = 8;
+/// A part is so much of what each thread has to do from there on.
+const SHARE: usize = 2;
+
+/// A pre-token that is longer than a part is cut into pieces of at least so many bytes.
+const SHORTEST_INSIDE: usize = 16 << 10;
+
+/// Pieces of it for each thread, at least, where they are long enough.
+const INSIDE_A_THREAD: usize = 8;
+
+/// How long the parts of a document are to be.
+///
+/// If nothing else is wished, they are shorter and shorter towards the end of all documents: long ones cost less, and
+/// after short ones all threads end at about the same time. (Guided self-scheduling: Polychronopoulos and Kuck, 1987.)
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartSizes {
+    kind: Sizes,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sizes {
+    Equal(usize),
+    /// Bytes from the start of the document to the end of all, and the number of threads.
+    Guided {
+        bytes: usize,
+        threads: usize,
+    },
+}
+
+impl PartSizes {
+    /// About `bytes` for each part, 0 counting as 1.
+    pub fn equal(bytes: usize) -> Self {
+        Self {
+            kind: Sizes::Equal(bytes.max(1)),
+        }
+    }
+
+    /// Shorter and shorter ones, where `bytes` from the start of the document on are to be done by so many threads.
+    fn guided(bytes: usize, threads: usize) -> Self {
+        Self {
+            kind: Sizes::Guided { bytes, threads },
+        }
+    }
+
+    /// About how many bytes the part is to have that begins at byte `start` of the document; never 0.
+    pub fn at(&self, start: usize) -> usize {
+        match self.kind {
+            Sizes::Equal(bytes) => bytes,
+            Sizes::Guided { bytes, threads } => {
+                let left = bytes.saturating_sub(start);
+                (left / (threads.max(1) * SHARE)).clamp(SHORTEST, LONGEST)
+            }
+        }
+    }
+}
 
 /// Documents of the type `S` that can be divided: what the scheduler asks of who knows how.
 ///
@@ -24,7 +76,7 @@ const PARTS_A_THREAD: usize = 8;
 /// places to cut at, and gets order, errors and balance from [`documents`](Divide::documents).
 ///
 /// ```
-/// use bpe_parallel::{Divide, OnError, PieceReport, Tokens, Workers};
+/// use bpe_parallel::{Divide, OnError, PartSizes, PieceReport, Tokens, Workers};
 ///
 /// /// Each word is the token of its length.
 /// struct Words;
@@ -35,7 +87,7 @@ const PARTS_A_THREAD: usize = 8;
 ///     fn bytes(&self, text: &&str) -> usize {
 ///         text.len()
 ///     }
-///     fn parts(&self, text: &&str, _size: usize) -> Vec<String> {
+///     fn parts(&self, text: &&str, _sizes: PartSizes) -> Vec<String> {
 ///         text.split(' ').map(str::to_owned).collect()
 ///     }
 ///     fn encode(&self, text: &&str, tokens: &mut Tokens) -> Result<(), Self::Error> {
@@ -75,8 +127,8 @@ pub trait Divide<S: Sync>: Sync {
     /// The length of a document.
     fn bytes(&self, document: &S) -> usize;
 
-    /// Parts of about `size` bytes: the tokens of all in a row are those of the document.
-    fn parts(&self, document: &S, size: usize) -> Vec<Self::Part>;
+    /// Parts of about these sizes: the tokens of all in a row are those of the document.
+    fn parts(&self, document: &S, sizes: PartSizes) -> Vec<Self::Part>;
 
     /// Whether a part is longer than wished, because no place to cut it was found.
     fn is_dense(_part: &Self::Part) -> bool {
@@ -91,7 +143,7 @@ pub trait Divide<S: Sync>: Sync {
     fn encode(&self, document: &S, tokens: &mut Tokens) -> Result<(), Self::Error>;
 
     /// The tokens of a part, in a row; `memory`, which holds none, may be used for them. Places are counted from the
-    /// start of the document.
+    /// start of the document. A part that is longer than wished may be divided once more, into pieces of `size` bytes.
     ///
     /// # Errors
     ///
@@ -186,10 +238,16 @@ fn run<S: Sync, D: Divide<S> + ?Sized>(
     let start = Instant::now();
     let total: usize = texts.iter().map(|text| divide.bytes(text)).sum();
     let threads = team.threads();
-    let size =
-        part_bytes.unwrap_or_else(|| (total / (threads * PARTS_A_THREAD)).clamp(SHORTEST, LONGEST));
+    let size = part_bytes.unwrap_or_else(|| {
+        let size = total / (threads * INSIDE_A_THREAD);
+        size.clamp(SHORTEST_INSIDE, LONGEST)
+    });
+    let sizes = |before: usize| match part_bytes {
+        Some(bytes) => PartSizes::equal(bytes),
+        None => PartSizes::guided(total - before, threads),
+    };
     let is_cut = threads > 1 || part_bytes.is_some();
-    let jobs = jobs(divide, texts, size, is_cut);
+    let jobs = jobs(divide, texts, sizes, is_cut);
     let mut report = Report {
         parts: jobs.len(),
         ..Report::default()
@@ -231,15 +289,18 @@ fn run<S: Sync, D: Divide<S> + ?Sized>(
 fn jobs<S: Sync, D: Divide<S> + ?Sized>(
     divide: &D,
     texts: &[S],
-    size: usize,
+    sizes: impl Fn(usize) -> PartSizes,
     is_cut: bool,
 ) -> Vec<Job<D::Part>> {
     let mut jobs = Vec::new();
-    let (mut first, mut bytes) = (0, 0);
+    let (mut first, mut bytes, mut before) = (0, 0, 0);
     for (document, text) in texts.iter().enumerate() {
         let length = divide.bytes(text);
+        let sizes = sizes(before);
+        let size = sizes.at(0);
+        before += length;
         if is_cut && length > size + size / 2 {
-            let parts = divide.parts(text, size);
+            let parts = divide.parts(text, sizes);
             if first < document {
                 jobs.push(Job::Documents(first..document));
             }

@@ -16,6 +16,8 @@ use std::ops::Range;
 
 use bpe_lexers::Cuts;
 
+use crate::documents::PartSizes;
+
 /// How far from the wished place a cut is looked for. In ordinary text it is found after some bytes.
 const REACH: usize = 1024;
 
@@ -27,26 +29,26 @@ pub(crate) struct Part {
     pub(crate) is_dense: bool,
 }
 
-/// Cuts `text` into parts of about `size` bytes, longer where there is no cut.
+/// Cuts `text` into parts of about these sizes, longer where there is no cut.
 pub(crate) fn parts(
     text: &[u8],
     specials: &[Range<usize>],
     cuts: Option<&Cuts>,
-    size: usize,
+    sizes: PartSizes,
 ) -> Vec<Part> {
     let mut parts = Vec::new();
-    let size = size.max(1);
-    let reach = REACH.min(size / 2);
+    let mut size = sizes.at(0);
     let (mut start, mut wish, mut is_dense) = (0, size, false);
     // The last part is up to half longer than the others, rather than a tiny one behind it.
     while wish + size / 2 < text.len() {
-        match nearest(text, specials, cuts, wish, reach, start) {
+        match nearest(text, specials, cuts, wish, REACH.min(size / 2), start) {
             Some(cut) => {
                 parts.push(Part {
                     range: start..cut,
                     is_dense,
                 });
                 (start, is_dense) = (cut, false);
+                size = sizes.at(cut);
                 wish = cut + size;
             }
             None => {
@@ -187,7 +189,7 @@ mod tests {
             let specials = crate::tokenize::find_specials(&text, &matcher);
             let whole = spans(&text, &matcher);
             for size in [1, 2, 3, 8, 30] {
-                let parts = parts(&text, &specials, Some(&cuts), size);
+                let parts = parts(&text, &specials, Some(&cuts), PartSizes::equal(size));
                 cut_somewhere += parts.len() - 1;
                 let mut joined = Vec::new();
                 for Part { range, .. } in parts {
@@ -205,7 +207,7 @@ mod tests {
     fn a_part_without_a_cut_is_dense_and_others_are_as_long_as_wished() {
         let cuts = Cuts::new(&[Pattern::o200k()]).expect("known");
         let text = "some words ".repeat(1000) + &"a".repeat(50_000) + &" and more".repeat(1000);
-        let parts = parts(text.as_bytes(), &[], Some(&cuts), 4096);
+        let parts = parts(text.as_bytes(), &[], Some(&cuts), PartSizes::equal(4096));
         let dense: Vec<_> = parts.iter().filter(|part| part.is_dense).collect();
         assert_eq!(dense.len(), 1);
         assert!(dense[0].range.start > 6_000 && dense[0].range.end < 67_000);

@@ -23,10 +23,10 @@
 //!
 //! That of sequential tokenization, divided by the threads. Special tokens and cuts are found by one
 //! thread, at the speed of a search: a look at a thousand bytes around each cut at most. No byte is lexed
-//! more than twice, but by threads that come upon the same long pre-token at the same time. No byte is
-//! merged more than twice where parts of a long pre-token share a token within a kilobyte, as they do in
-//! everything but periodic stretches, which are shortened before; a third time at worst, when a long
-//! pre-token is merged as a whole in the end.
+//! more than twice, but by threads that come upon the same long pre-token at the same time. Of a long pre-token at
+//! most twice its bytes are merged, whatever stands in it ([`PieceReport::merged_bytes`]); where it is not known how
+//! far what follows can change tokens ([`Tokenize::influence`]), some hundred bytes at each cut beside. Idle threads
+//! wait in a loop for some microseconds before they sleep.
 //!
 //! # When to take it
 //!
@@ -48,7 +48,7 @@ mod tokenize;
 mod workers;
 
 pub use comparison::Comparison;
-pub use documents::{Batch, Divide, OnError, Report};
+pub use documents::{Batch, Divide, OnError, PartSizes, Report};
 pub use piece::{Cut, PieceReport, merge_in_parts};
 pub use queue::Queue;
 pub use synchronised::Synchronised;

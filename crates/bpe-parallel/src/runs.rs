@@ -11,7 +11,7 @@
 
 use bpe_core::TokenId;
 
-use crate::tokenize::{SpanSeams, Tokenize};
+use crate::tokenize::Tokenize;
 
 /// Longer periods are not looked for.
 const LONGEST_PERIOD: usize = 64;
@@ -20,7 +20,7 @@ const LONGEST_PERIOD: usize = 64;
 const PROBE: usize = 512;
 
 /// Bytes of a stretch that are left in, at least.
-const KEPT: usize = 4096;
+const KEPT: usize = 2048;
 
 /// A piece without most of its periodic stretches.
 #[derive(Debug)]
@@ -40,20 +40,25 @@ struct Run {
     times: usize,
 }
 
-/// The piece without most of the periodic stretches that stand at `places`; `None` if there are none.
-pub(crate) fn shorten<T: Tokenize>(
-    tokenizer: &T,
-    seams: &SpanSeams,
+/// Periodic stretches of a piece that are so long that it pays to take them out.
+#[derive(Debug)]
+pub(crate) struct Stretches {
+    /// Where each stands, and its period.
+    stretches: Vec<(usize, usize, usize)>,
+    /// Bytes of each that are left in, at least, and that are merged to see after how many bytes its tokens repeat.
+    kept: usize,
+}
+
+/// The long periodic stretches that stand at `places`; `None` where taking them out saves less than half. So merging
+/// what is left, twice at worst, takes no more than the piece, which can still be merged once if filling in fails.
+pub(crate) fn worth_shortening(
     piece: &[u8],
     places: impl Iterator<Item = usize>,
-) -> Option<Shortened> {
-    let kept = KEPT.max(16 * seams.longest_token);
-    let mut short = Shortened {
-        text: Vec::new(),
-        runs: Vec::new(),
-    };
-    // Up to where the piece has been copied, and up to where it has been looked at.
-    let (mut copied, mut seen) = (0, 0);
+    longest_token: usize,
+) -> Option<Stretches> {
+    let kept = KEPT.max(16 * longest_token);
+    let mut stretches = Vec::new();
+    let (mut seen, mut left) = (0, piece.len());
     for place in places {
         if place < seen {
             continue;
@@ -63,33 +68,52 @@ pub(crate) fn shorten<T: Tokenize>(
         };
         let (start, end) = stretch(piece, place, period, seen);
         seen = end;
-        if end - start <= 2 * kept {
-            continue;
+        if end - start > 3 * kept {
+            // A multiple of the distance is taken out, which is below half the length of the sample.
+            left -= end - start - kept - kept / 2;
+            stretches.push((start, end, period));
         }
-        let sample = piece.get(start..start + kept).unwrap_or_default();
-        let Some(distance) = repetition(tokenizer, sample, period) else {
-            continue;
+    }
+    let cost = 2 * left + kept * stretches.len();
+    (!stretches.is_empty() && cost <= piece.len()).then_some(Stretches { stretches, kept })
+}
+
+/// Whether a place is one in a periodic stretch.
+pub(crate) fn is_periodic(piece: &[u8], place: usize) -> bool {
+    period_at(piece, place).is_some()
+}
+
+impl Stretches {
+    /// Bytes that [`shorten`](Stretches::shorten) merges at most.
+    pub(crate) fn sample_bytes(&self) -> usize {
+        self.kept * self.stretches.len()
+    }
+
+    /// The piece without most of the stretches. `None` where the tokens of one do not repeat.
+    pub(crate) fn shorten<T: Tokenize>(&self, tokenizer: &T, piece: &[u8]) -> Option<Shortened> {
+        let mut short = Shortened {
+            text: Vec::new(),
+            runs: Vec::new(),
         };
-        let times = (end - start - kept) / distance;
-        if times == 0 {
-            continue;
+        let mut copied = 0;
+        for &(start, end, period) in &self.stretches {
+            let sample = piece.get(start..start + self.kept).unwrap_or_default();
+            let distance = repetition(tokenizer, sample, period)?;
+            let times = (end - start - self.kept) / distance;
+            let left_in = end - times * distance;
+            short.text.extend_from_slice(&piece[copied..left_in]);
+            copied = end;
+            let run_end = short.text.len();
+            short.runs.push(Run {
+                start: run_end - (left_in - start),
+                end: run_end,
+                distance,
+                times,
+            });
         }
-        let left_in = end - times * distance;
-        short.text.extend_from_slice(&piece[copied..left_in]);
-        copied = end;
-        let run_end = short.text.len();
-        short.runs.push(Run {
-            start: run_end - (left_in - start),
-            end: run_end,
-            distance,
-            times,
-        });
+        short.text.extend_from_slice(&piece[copied..]);
+        Some(short)
     }
-    if short.runs.is_empty() {
-        return None;
-    }
-    short.text.extend_from_slice(&piece[copied..]);
-    Some(short)
 }
 
 impl Shortened {

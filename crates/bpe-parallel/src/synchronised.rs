@@ -5,7 +5,7 @@ use std::ops::Range;
 use bpe_core::TokenId;
 use bpe_lexers::SpecialMatcher;
 
-use crate::documents::{Batch, Divide, OnError, Report};
+use crate::documents::{Batch, Divide, OnError, PartSizes, Report};
 use crate::exact::{self, Part};
 use crate::lexing;
 use crate::piece::{self, PieceReport};
@@ -25,10 +25,11 @@ use crate::workers::{Team, Workers};
 ///    meet in what has none; else by several, which are joined at the first boundary that they share.
 ///    Pre-tokens of usual length are tokenized in groups.
 /// 4. A pre-token longer than a part is cut inside, where no token contains the two bytes on either
-///    side or else anywhere, and its tokens are joined at the first token that two parts share.
+///    side or else anywhere, and its tokens are joined at the first token that two parts share. Where they share none
+///    the left part goes on over the right one.
 ///
-/// Costs the time of sequential tokenization, divided by the threads, and no byte is merged more than
-/// twice (docs/theory.md has the proofs, [`Seams`] what must be known).
+/// Costs the time of sequential tokenization, divided by the threads, and at most twice the bytes of a long pre-token
+/// are merged (docs/theory.md has the proofs, [`Seams`] what must be known).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Synchronised {
     part_bytes: Option<usize>,
@@ -98,7 +99,7 @@ impl Synchronised {
                 seams,
                 specials,
                 wanted,
-                team,
+                team: team.inside(),
             };
             call.documents(texts, self.part_bytes, on_error, team)
         })
@@ -122,10 +123,10 @@ impl<T: Tokenize, S: AsRef<[u8]> + Sync> Divide<S> for Call<'_, T> {
         text.as_ref().len()
     }
 
-    fn parts(&self, text: &S, size: usize) -> Vec<Part> {
+    fn parts(&self, text: &S, sizes: PartSizes) -> Vec<Part> {
         let text = text.as_ref();
         let specials = find_specials(text, self.specials);
-        exact::parts(text, &specials, self.seams.cuts.as_ref(), size)
+        exact::parts(text, &specials, self.seams.cuts.as_ref(), sizes)
     }
 
     fn is_dense(part: &Part) -> bool {

@@ -84,6 +84,11 @@ pub trait Tokenize: Sync {
     /// As [`Tokenize::encode`].
     fn merge(&self, part: &[u8], ids: &mut Vec<TokenId>) -> Result<(), Self::Error>;
 
+    /// How many bytes before the end of a part of a pre-token its tokens may change when more of it is merged, at most
+    /// (docs/theory.md, theorem 14). `None` where no bound is known: then a pre-token whose parts do not join at a cut is merged as a
+    /// whole.
+    fn influence(&self) -> Option<usize>;
+
     /// The number of bytes that a token stands for, if that is the same everywhere.
     fn token_len(&self, id: TokenId) -> Option<usize>;
 

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use bpe_lexers::{Pattern, SpecialMatcher};
@@ -46,7 +48,7 @@ fn check(plain: &Plain, text: &[u8], part: usize, workers: &Workers) -> Report {
 #[test]
 fn tokens_of_overlapping_parts_join_at_one_shared_token_under_both_semantics() {
     let mut random = Random(1);
-    let mut second_tries = 0;
+    let mut extensions = 0;
     for round in 0..60 {
         let mut plain = Plain::new(random.dictionary(2 + round % 2, 9));
         plain.standard = round % 4 >= 2;
@@ -75,10 +77,10 @@ fn tokens_of_overlapping_parts_join_at_one_shared_token_under_both_semantics() {
                 "{} cut at {cuts:?}",
                 String::from_utf8_lossy(&text)
             );
-            second_tries += report.second_tries;
+            extensions += report.extensions;
         }
     }
-    assert!(second_tries > 0, "the left part has to go on somewhere");
+    assert!(extensions > 0, "the left part has to go on somewhere");
 }
 
 #[test]
@@ -131,19 +133,124 @@ fn periodic_stretches_are_filled_in() {
     assert!(runs >= 4, "{runs} runs were filled in");
 }
 
+/// A text over the first letters; most are nearly periodic.
+fn nearly_periodic(random: &mut Random, letters: usize, len: usize) -> Vec<u8> {
+    let longest = [4, 20, 200][random.below(3)];
+    let period = 1 + random.below(longest);
+    let one_in = [2, 12, 1000][random.below(3)];
+    let mut text: Vec<u8> = Vec::with_capacity(len);
+    for at in 0..len {
+        let repeats = at >= period && random.below(one_in) > 0;
+        text.push(match repeats {
+            true => text[at - period],
+            false => b'a' + random.below(letters) as u8,
+        });
+    }
+    text
+}
+
 #[test]
-fn no_byte_is_merged_more_than_twice_where_texts_are_not_made_to_hurt() {
+fn at_most_twice_as_many_bytes_are_merged_as_a_piece_has_in_texts_made_to_hurt_too() {
     let mut random = Random(4);
     let workers = Workers::new(2);
-    for _ in 0..6 {
-        let plain = Plain::new(random.dictionary(3, 12));
-        let text: Vec<u8> = (0..4000).map(|_| b'a' + random.below(3) as u8).collect();
-        for part in [100, 500, 1000] {
-            let before = plain.bytes.load(Ordering::Relaxed);
-            let found = parallel(&plain, &text, Wanted::Ids, part, &workers).expect("complete");
-            assert_eq!(found.0.ids, plain.merged(&text).expect("complete"));
-            let work = plain.bytes.load(Ordering::Relaxed) - before;
-            assert!(work <= 2 * text.len(), "{work} bytes for {}", text.len());
+    let (mut extensions, mut wholes, mut worst, mut most) = (0, 0, 0.0_f64, [0; 5]);
+    for round in 0..40 {
+        let letters = 2 + round % 2;
+        let rules = 4 + random.below(12);
+        let mut plain = Plain::new(random.proper_dictionary(letters, rules));
+        plain.standard = round % 4 >= 2;
+        assert!(plain.influence.is_some());
+        for _ in 0..12 {
+            let len = 200 + random.below(2500);
+            let text = nearly_periodic(&mut random, letters, len);
+            let expected = plain.merged(&text).expect("complete");
+            for (size, part) in [1, 10, 40, 150, 400].into_iter().enumerate() {
+                let before = plain.bytes.load(Ordering::Relaxed);
+                plain.merged = Some(Mutex::new(Vec::new()));
+                let found = parallel(&plain, &text, Wanted::Ids, part, &workers).expect("complete");
+                let merged = plain
+                    .merged
+                    .take()
+                    .expect("set")
+                    .into_inner()
+                    .expect("no panic");
+                let (tokens, Report { pieces, .. }) = found;
+                assert!(
+                    tokens.ids == expected,
+                    "{:?} in parts of {part}",
+                    String::from_utf8_lossy(&text)
+                );
+                let work = plain.bytes.load(Ordering::Relaxed) - before;
+                assert!(
+                    work <= 2 * len,
+                    "{work} bytes for {len} in parts of {part}: {pieces:?}"
+                );
+                assert!(pieces.merged_bytes == work || pieces.merged_bytes == 0);
+                let times = times(&text, &merged);
+                most[size] = most[size].max(times.iter().copied().max().unwrap_or(0));
+                extensions += pieces.extensions;
+                wholes += usize::from(pieces.is_whole);
+                worst = worst.max(work as f64 / len as f64);
+            }
+        }
+    }
+    assert!(
+        most[3..].iter().all(|&most| most <= 4),
+        "a byte {most:?} times"
+    );
+    assert!(
+        extensions > 1000 && worst > 1.9,
+        "{extensions} extensions, {worst} times"
+    );
+    assert_eq!(wholes, 0);
+}
+
+/// How often each byte of `text` was merged.
+fn times(text: &[u8], merged: &[Range<usize>]) -> Vec<usize> {
+    let first = text.as_ptr().addr();
+    let mut times = vec![0; text.len()];
+    for range in merged {
+        if let Some(start) = range.start.checked_sub(first)
+            && let Some(times) = times.get_mut(start..start + range.len())
+        {
+            times.iter_mut().for_each(|times| *times += 1);
+        }
+    }
+    times
+}
+
+#[test]
+fn all_short_texts_in_parts_of_some_bytes_are_merged_twice_at_most() {
+    let mut random = Random(8);
+    let none = SpecialMatcher::none();
+    for round in 0..24 {
+        let mut plain = Plain::new(random.proper_dictionary(2, 8));
+        plain.standard = round % 2 == 1;
+        for len in 1..=9 {
+            for number in 0..1_u32 << len {
+                let text: Vec<u8> = (0..len).map(|at| b'a' + (number >> at & 1) as u8).collect();
+                let expected = plain.merged(&text).expect("complete");
+                for part in 1..len {
+                    let before = plain.bytes.load(Ordering::Relaxed);
+                    let strategy = Synchronised::new().part_bytes(part);
+                    let (found, _) = strategy
+                        .encode(
+                            &plain,
+                            plain.seams(),
+                            &none,
+                            &text,
+                            Wanted::Ids,
+                            &Workers::new(1),
+                        )
+                        .expect("complete");
+                    assert_eq!(found.ids, expected);
+                    let work = plain.bytes.load(Ordering::Relaxed) - before;
+                    assert!(
+                        work <= 2 * len,
+                        "{work} bytes for {text:?} in parts of {part}"
+                    );
+                }
+            }
         }
     }
 }

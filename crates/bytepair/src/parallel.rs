@@ -79,6 +79,7 @@ pub(crate) struct ParallelParts {
     pub(crate) own_encoder: bool,
     workers: OnceLock<Arc<Workers>>,
     seams: OnceLock<Seams>,
+    influence: OnceLock<Option<usize>>,
 }
 
 impl ParallelParts {
@@ -87,6 +88,7 @@ impl ParallelParts {
             own_encoder,
             workers: OnceLock::new(),
             seams: OnceLock::new(),
+            influence: OnceLock::new(),
         }
     }
 }
@@ -548,6 +550,11 @@ impl bpe_parallel::Tokenize for Tokenizer {
     fn merge(&self, part: &[u8], ids: &mut Vec<TokenId>) -> Result<(), EncodeError> {
         let pool = &self.inner.pool;
         Ok(pool.with(|engines| engines.pieces.encode_span(part, ids))?)
+    }
+
+    fn influence(&self) -> Option<usize> {
+        let bound = || bpe_incremental::held_bytes_bound(&self.inner.canonical);
+        *self.inner.parallel.influence.get_or_init(bound)
     }
 
     fn token_len(&self, id: TokenId) -> Option<usize> {

@@ -1,10 +1,18 @@
 //! Several threads give what one gives.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
+use bpe_core::encoder::Algorithm;
 use bpe_core::reference::Reference;
-use bpe_core::{BytePairs, Dictionary, ReadLimits, Vocabulary};
-use bpe_parallel::{Cut, PieceReport, SpanSeams, Team, Tokenize, Tokens, Wanted, merge_in_parts};
+use bpe_core::{BytePairs, CanonicalForm, Dictionary, ReadLimits, Vocabulary};
+use bpe_incremental::held_bytes_bound;
+use bpe_lexers::SpecialMatcher;
+use bpe_parallel::{
+    Cut, PieceReport, Seams, SpanSeams, Synchronised, Team, Tokenize, Tokens, Wanted, Workers,
+    merge_in_parts,
+};
 use bytepair::tokenizer_json::read_dictionary;
 use bytepair::{Pattern, Specials, TokenId, Tokenizer, TokenizerBuilder};
 
@@ -19,6 +27,14 @@ pub(super) fn check(claims: &mut Claims) {
     claims.check(
         "parallel: four parts at random join at shared tokens, both semantics",
         |settings, _| random_parts(settings),
+    );
+    claims.check(
+        "parallel: parts of a long pre-token are merged twice at most, all short texts and texts made to hurt",
+        |settings, _| merged_twice(settings),
+    );
+    claims.check(
+        "parallel: words made to hurt have the ids of one thread and are merged twice at most, real vocabularies",
+        |settings, _| long_words(settings),
     );
     claims.check(
         "parallel: trap characters and giant words have the ids of one thread (P21)",
@@ -95,9 +111,10 @@ fn of(reference: &Reference<'_>, standard: bool, text: &[u8]) -> Option<Vec<Toke
     }
 }
 
-/// A dictionary whose spans are merged by a function; it has no pieces.
+/// A dictionary whose spans are merged by a function.
 struct Merges<'d, M> {
     dictionary: &'d Dictionary,
+    influence: Option<usize>,
     /// Appends the tokens of a span.
     merge: M,
 }
@@ -114,17 +131,26 @@ where
 
     fn encode_pieces(
         &self,
-        _: &[u8],
-        _: usize,
-        _: &[usize],
+        text: &[u8],
+        start: usize,
+        ends: &[usize],
         _: Wanted,
-        _: &mut Tokens,
+        tokens: &mut Tokens,
     ) -> Result<(), String> {
-        Err("there are no pieces".to_owned())
+        let mut start = start;
+        for &end in ends {
+            self.merge(&text[start..end], &mut tokens.ids)?;
+            start = end;
+        }
+        Ok(())
     }
 
     fn merge(&self, part: &[u8], ids: &mut Vec<TokenId>) -> Result<(), String> {
         (self.merge)(part, ids)
+    }
+
+    fn influence(&self) -> Option<usize> {
+        self.influence
     }
 
     fn token_len(&self, id: TokenId) -> Option<usize> {
@@ -137,6 +163,10 @@ where
     fn moved(error: String, _: usize) -> String {
         error
     }
+}
+
+fn influence(dictionary: &Dictionary) -> Option<usize> {
+    held_bytes_bound(&CanonicalForm::new(dictionary))
 }
 
 /// A dictionary over the first letters. Rules may use what later rules make.
@@ -175,6 +205,7 @@ fn exhaustive(settings: &Settings) -> Outcome {
             let spans = table.spans();
             let merges = Merges {
                 dictionary: &dictionary,
+                influence: influence(&dictionary),
                 merge: |part: &[u8], ids: &mut Vec<TokenId>| {
                     ids.extend_from_slice(table.of(part));
                     Ok(())
@@ -220,7 +251,7 @@ fn exhaustive(settings: &Settings) -> Outcome {
 fn random_parts(settings: &Settings) -> Outcome {
     let jobs = settings.choose(40, 1000);
     let mut reports = PieceReport::default();
-    let found = std::sync::Mutex::new(&mut reports);
+    let found = Mutex::new(&mut reports);
     let cases = parallel(jobs, |job| {
         let mut random = Random::new(job as u64 + 77);
         let letters = 2 + job % 2;
@@ -229,6 +260,7 @@ fn random_parts(settings: &Settings) -> Outcome {
         let standard = job % 4 >= 2;
         let literal = Merges {
             dictionary: &dictionary,
+            influence: influence(&dictionary),
             merge: |part: &[u8], ids: &mut Vec<TokenId>| {
                 ids.extend(of(&reference, standard, part).ok_or("an atom is missing")?);
                 Ok(())
@@ -270,7 +302,7 @@ fn random_parts(settings: &Settings) -> Outcome {
             })?;
             if let Ok(mut found) = found.lock() {
                 found.joined_cuts += report.joined_cuts;
-                found.second_tries += report.second_tries;
+                found.extensions += report.extensions;
                 found.runs += usize::from(report.is_whole);
             }
         }
@@ -278,12 +310,181 @@ fn random_parts(settings: &Settings) -> Outcome {
     })?;
     let PieceReport {
         joined_cuts,
-        second_tries,
+        extensions,
         runs,
         ..
     } = reports;
-    let note = format!("{joined_cuts} cuts, {second_tries} tried twice, {runs} merged as a whole");
+    let note = format!(
+        "{joined_cuts} cuts, {extensions} where the left part went on, {runs} merged as a whole"
+    );
     Ok(Checked::with_note(cases, note))
+}
+
+/// A text over the first letters that repeats itself, but for some letters.
+fn nearly_periodic(random: &mut Random, letters: usize, length: usize) -> Vec<u8> {
+    let longest = [4, 20, 300][random.below(3)];
+    let period = 1 + random.below(longest);
+    let one_in = [2, 12, 1000, usize::MAX][random.below(4)];
+    let mut text: Vec<u8> = Vec::with_capacity(length);
+    for at in 0..length {
+        let repeats = at >= period && random.below(one_in) > 0;
+        text.push(match repeats {
+            true => text[at - period],
+            false => b'a' + random.below(letters) as u8,
+        });
+    }
+    text
+}
+
+/// Small dictionaries whose influence is known. How much is merged is counted where it is done.
+fn merged_twice(settings: &Settings) -> Outcome {
+    let dictionaries = settings.choose(20, 200);
+    let (longest, texts) = settings.choose((8, 10), (11, 60));
+    let found = Mutex::new((PieceReport::default(), 0.0_f64));
+    let cases = parallel(dictionaries, |job| {
+        let mut random = Random::new(job as u64 + 5);
+        let letters = 2 + job % 2;
+        let (dictionary, influence) = loop {
+            let dictionary = dictionary(&mut random, letters)?;
+            let canonical = CanonicalForm::new(&dictionary);
+            if let Some(influence) = held_bytes_bound(&canonical) {
+                break (dictionary, influence);
+            }
+        };
+        let canonical = Arc::new(CanonicalForm::new(&dictionary));
+        let encoder = || {
+            Algorithm::PriorityMerge
+                .encoder(&canonical)
+                .map_err(text_of)
+        };
+        let of_one = |text: &[u8]| {
+            let mut ids = Vec::new();
+            encoder()?.encode_span(text, &mut ids).map_err(text_of)?;
+            Ok::<_, String>(ids)
+        };
+        let bytes = AtomicUsize::new(0);
+        let merges = Merges {
+            dictionary: &dictionary,
+            influence: Some(influence),
+            merge: |part: &[u8], ids: &mut Vec<TokenId>| {
+                bytes.fetch_add(part.len(), Ordering::Relaxed);
+                encoder()?.encode_span(part, ids).map_err(text_of)
+            },
+        };
+        let vocabulary = dictionary.vocabulary();
+        let spans = SpanSeams {
+            pairs: Some(BytePairs::new(vocabulary)),
+            joins: true,
+            longest_token: vocabulary.longest_token(),
+        };
+        let seams = Seams::new(&[], &[], spans);
+        let (none, workers) = (SpecialMatcher::none(), Workers::new(1));
+        let mut cases = 0;
+        let mut check = |text: &[u8], part: usize| {
+            bytes.store(0, Ordering::Relaxed);
+            let strategy = Synchronised::new().part_bytes(part);
+            let (tokens, report) =
+                strategy.encode(&merges, &seams, &none, text, Wanted::Ids, &workers)?;
+            let merged = bytes.load(Ordering::Relaxed);
+            let place = || format!("{} in parts of {part}", String::from_utf8_lossy(text));
+            equal_ids(&tokens.ids, &of_one(text)?, place)?;
+            ensure(merged <= 2 * text.len(), || {
+                format!("{merged} bytes for {}: {}", text.len(), place())
+            })?;
+            if let Ok(mut found) = found.lock() {
+                found.0.joined_cuts += report.pieces.joined_cuts;
+                found.0.extensions += report.pieces.extensions;
+                found.0.is_whole |= report.pieces.is_whole;
+                found.1 = found.1.max(merged as f64 / text.len() as f64);
+            }
+            cases += 1;
+            Ok::<_, String>(())
+        };
+        let longest = longest - 3 * (letters - 2);
+        for length in 2..=longest {
+            for number in 0..letters.pow(length as u32) {
+                let text = string(number, length, letters);
+                (1..length).try_for_each(|part| check(&text, part))?;
+            }
+        }
+        for _ in 0..texts {
+            let length = 300 + random.below(6000);
+            let text = nearly_periodic(&mut random, letters, length);
+            [16, 80, 300, 1000]
+                .into_iter()
+                .try_for_each(|part| check(&text, part))?;
+        }
+        Ok(cases)
+    })?;
+    let (pieces, most) = found.into_inner().map_err(text_of)?;
+    ensure(pieces.extensions > 0, || "all parts joined".to_owned())?;
+    ensure(!pieces.is_whole, || "one was merged as a whole".to_owned())?;
+    let PieceReport {
+        joined_cuts,
+        extensions,
+        ..
+    } = pieces;
+    Ok(Checked::with_note(
+        cases,
+        format!(
+            "{dictionaries} dictionaries, {joined_cuts} cuts, {extensions} where the left part went on, {most:.2} times at most"
+        ),
+    ))
+}
+
+/// Words of letters that are no words: random, and nearly periodic.
+fn long_words(settings: &Settings) -> Outcome {
+    let (rounds, bytes) = settings.choose((2, 100_000), (12, 400_000));
+    let vocabularies = vocabularies()?;
+    let found = Mutex::new((PieceReport::default(), 0.0_f64));
+    let cases = parallel(vocabularies.len(), |job| {
+        let tokenizer = &vocabularies[job];
+        let parallel = tokenizer.parallel().threads(2);
+        let mut random = Random::new(job as u64 + 3);
+        for _ in 0..rounds {
+            let length = bytes / 2 + random.below(bytes);
+            let text = nearly_periodic(&mut random, 26, length);
+            let expected = tokenizer.encode_bytes(&text).map_err(text_of)?;
+            for part in [None, Some(3000)] {
+                let parallel = match part {
+                    Some(part) => parallel.clone().part_bytes(part),
+                    None => parallel.clone(),
+                };
+                let (ids, report) = parallel.encode_measured(&text).map_err(text_of)?;
+                let place = || {
+                    format!(
+                        "{}, a word of {length}, parts of {part:?}",
+                        name_of(tokenizer)
+                    )
+                };
+                equal_ids(&ids, &expected, place)?;
+                let pieces = report.pieces;
+                ensure(pieces.merged_bytes <= 2 * length, || {
+                    format!("{} merged: {}", pieces.merged_bytes, place())
+                })?;
+                if let Ok(mut found) = found.lock() {
+                    found.0.joined_cuts += pieces.joined_cuts;
+                    found.0.extensions += pieces.extensions;
+                    found.0.runs += pieces.runs;
+                    found.1 = found.1.max(pieces.merged_bytes as f64 / length as f64);
+                }
+            }
+        }
+        Ok(2 * rounds as u64)
+    })?;
+    let (pieces, most) = found.into_inner().map_err(text_of)?;
+    let PieceReport {
+        joined_cuts,
+        extensions,
+        runs,
+        ..
+    } = pieces;
+    Ok(Checked::with_note(
+        cases,
+        format!(
+            "words; {joined_cuts} cuts, {extensions} where the left part went on, {runs} stretches filled in, {most:.2} times at most"
+        ),
+    ))
 }
 
 const TRAPS: [&str; 30] = [

@@ -1,11 +1,11 @@
 //! A tokenizer that is obviously right: literal semantics, one span after the other.
 
-use std::ops::ControlFlow;
-use std::sync::OnceLock;
+use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use bpe_core::reference::Reference;
-use bpe_core::{BytePairs, Dictionary, TokenId, Vocabulary};
+use bpe_core::{BytePairs, CanonicalForm, Dictionary, TokenId, Vocabulary};
 use bpe_lexers::{Engine, Label, Lexer, Pattern, Spanner, SpecialMatcher};
 use bpe_parallel::{Seams, SpanSeams, Tokenize, Tokens, Wanted};
 
@@ -15,6 +15,10 @@ pub(crate) struct Plain {
     pub(crate) patterns: Vec<Pattern>,
     pub(crate) specials: SpecialMatcher,
     pub(crate) standard: bool,
+    /// As [`Tokenize::influence`].
+    pub(crate) influence: Option<usize>,
+    /// Addresses of what was merged, where that is wanted.
+    pub(crate) merged: Option<Mutex<Vec<Range<usize>>>>,
     /// Bytes that were given to the calls so far, parts of pieces included.
     pub(crate) bytes: AtomicUsize,
     /// Made of the patterns for the first call.
@@ -27,11 +31,14 @@ pub(crate) struct Missing(pub(crate) usize);
 
 impl Plain {
     pub(crate) fn new(dictionary: Dictionary) -> Self {
+        let canonical = CanonicalForm::new(&dictionary);
         Self {
             dictionary,
             patterns: Vec::new(),
             specials: SpecialMatcher::none(),
             standard: false,
+            influence: bpe_incremental::held_bytes_bound(&canonical),
+            merged: None,
             bytes: AtomicUsize::new(0),
             made: OnceLock::new(),
         }
@@ -145,9 +152,20 @@ impl Tokenize for Plain {
     }
 
     fn merge(&self, part: &[u8], ids: &mut Vec<TokenId>) -> Result<(), Missing> {
+        if let Some(merged) = &self.merged {
+            let start = part.as_ptr().addr();
+            merged
+                .lock()
+                .expect("no panic")
+                .push(start..start + part.len());
+        }
         self.bytes.fetch_add(part.len(), Ordering::Relaxed);
         ids.extend(self.merged(part)?);
         Ok(())
+    }
+
+    fn influence(&self) -> Option<usize> {
+        self.influence
     }
 
     fn token_len(&self, id: TokenId) -> Option<usize> {
@@ -184,6 +202,22 @@ impl Random {
 
     /// A dictionary over the first letters, some of whose rules use what later rules make.
     pub(crate) fn dictionary(&mut self, letters: usize, rules: usize) -> Dictionary {
+        let (tokens, mut merges) = self.rules(letters, rules);
+        for index in (1..merges.len()).rev() {
+            merges.swap(index, self.below(index + 1));
+        }
+        let vocabulary = Vocabulary::new((0..).zip(&tokens)).expect("distinct");
+        Dictionary::from_merges(vocabulary, merges).expect("valid")
+    }
+
+    /// A dictionary over the first letters, each of whose rules uses what earlier rules make.
+    pub(crate) fn proper_dictionary(&mut self, letters: usize, rules: usize) -> Dictionary {
+        let (tokens, merges) = self.rules(letters, rules);
+        let vocabulary = Vocabulary::new((0..).zip(&tokens)).expect("distinct");
+        Dictionary::from_merges(vocabulary, merges).expect("valid")
+    }
+
+    fn rules(&mut self, letters: usize, rules: usize) -> (Vec<Vec<u8>>, Vec<(TokenId, TokenId)>) {
         let mut tokens: Vec<Vec<u8>> = (0..letters)
             .map(|letter| vec![b'a' + letter as u8])
             .collect();
@@ -196,10 +230,6 @@ impl Random {
                 merges.push((left as TokenId, right as TokenId));
             }
         }
-        for index in (1..merges.len()).rev() {
-            merges.swap(index, self.below(index + 1));
-        }
-        let vocabulary = Vocabulary::new((0..).zip(&tokens)).expect("distinct");
-        Dictionary::from_merges(vocabulary, merges).expect("valid")
+        (tokens, merges)
     }
 }

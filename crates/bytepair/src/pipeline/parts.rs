@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bpe_core::TokenId;
-use bpe_parallel::{Divide, PieceReport, Tokens, Wanted};
+use bpe_parallel::{Divide, PartSizes, PieceReport, Tokens, Wanted};
 
 use crate::error::EncodeError;
 use crate::offsets::Encoding;
@@ -190,8 +190,8 @@ impl<S: AsRef<str> + Sync> Divide<S> for Texts<'_> {
         text.as_ref().len()
     }
 
-    fn parts(&self, text: &S, size: usize) -> Vec<Vec<Stretch>> {
-        self.pipeline.in_parts(text.as_ref(), size)
+    fn parts(&self, text: &S, sizes: PartSizes) -> Vec<Vec<Stretch>> {
+        self.pipeline.in_parts(text.as_ref(), sizes)
     }
 
     fn encode(&self, text: &S, tokens: &mut Tokens) -> Result<(), EncodeError> {
@@ -246,19 +246,21 @@ fn append(tokens: &mut Tokens, encoding: Encoding) {
 }
 
 impl Pipeline {
-    /// `text` in parts of about `size` bytes, longer where there is no cut. Added tokens are found over the whole of
+    /// `text` in parts of about these sizes, longer where there is no cut. Added tokens are found over the whole of
     /// it.
-    fn in_parts(&self, text: &str, size: usize) -> Vec<Vec<Stretch>> {
+    fn in_parts(&self, text: &str, sizes: PartSizes) -> Vec<Vec<Stretch>> {
         let mut parts = Vec::new();
         let (mut part, mut bytes) = (Vec::new(), 0);
         let seams = self.seams().ok();
-        let size = size.max(1);
+        let mut size = sizes.at(0);
         let visited: Result<(), std::convert::Infallible> =
             self.policy.first.for_each_part(text, |found| {
-                match found {
+                let end = match found {
                     Part::Token { index, range, .. } => {
+                        let end = range.end;
                         bytes += range.len();
                         part.push(Stretch::Added { index, range });
+                        end
                     }
                     Part::Text(range) => {
                         let mut start = range.start;
@@ -273,6 +275,7 @@ impl Pipeline {
                                         goes_on: start > range.start,
                                     });
                                     parts.push(std::mem::take(&mut part));
+                                    size = sizes.at(cut);
                                     (start, wish, bytes) = (cut, cut + size, 0);
                                 }
                                 None => wish += size,
@@ -283,11 +286,12 @@ impl Pipeline {
                             range: start..range.end,
                             goes_on: start > range.start,
                         });
+                        range.end
                     }
-                }
+                };
                 if bytes >= size {
                     parts.push(std::mem::take(&mut part));
-                    bytes = 0;
+                    (bytes, size) = (0, sizes.at(end));
                 }
                 Ok(())
             });
