@@ -2,7 +2,7 @@
 
 #![cfg(feature = "tokenizer-json")]
 
-use bytepair::{LoadError, Pipeline, ReadLimits, Specials, Tokenizer};
+use bytepair::{InputOptions, LoadError, Pipeline, ReadLimits, Specials, Tokenizer};
 use serde_json::{Value, json};
 
 /// Small tokenizers with every step, and what `tokenizers` makes of some texts with them: written by
@@ -521,4 +521,64 @@ fn long_texts_through_every_step_take_linear_time() {
         // Quadratic time would be minutes.
         assert!(started.elapsed().as_secs() < 60, "{unit:?}");
     }
+}
+
+#[test]
+fn truncation_and_padding_of_a_file_are_read_and_left_off_unless_asked_for() {
+    let mut file = with(
+        "truncation",
+        json!({ "direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0 }),
+    );
+    file["padding"] = json!({ "strategy": { "Fixed": 4 }, "direction": "Right",
+        "pad_to_multiple_of": null, "pad_id": 0, "pad_type_id": 0, "pad_token": "!" });
+    let pipeline = load(&file).expect("supported");
+    assert_eq!(pipeline.encode("abc").ok(), Some(vec![256, 99]));
+    assert_eq!(pipeline.count("abcde").ok(), Some(4));
+    let input = |options: &InputOptions| {
+        let input = pipeline.model_input("abcde", None, options);
+        input.expect("nothing is wrong").ids().to_vec()
+    };
+    assert_eq!(input(&InputOptions::default()), [256, 99, 100, 101]);
+    let options = InputOptions {
+        truncation: pipeline.truncation().cloned(),
+        padding: pipeline.padding().cloned(),
+        ..InputOptions::default()
+    };
+    assert_eq!(input(&options), [256, 99, 0, 0]);
+    let written: Value = serde_json::from_str(&pipeline.to_tokenizer_json()).expect("JSON");
+    assert_eq!(written["truncation"], file["truncation"]);
+    assert_eq!(written["padding"], file["padding"]);
+}
+
+#[test]
+fn an_inspection_tells_what_is_odd() {
+    let mut file = with("model.merges", json!(["b c", "a b", "ab bc", "c d"]));
+    for (text, id) in [("bc", 300), ("abbc", 301), ("cd", 302), ("xyz", 303)] {
+        file["model"]["vocab"][text] = id.into();
+    }
+    let oddities = load(&file)
+        .expect("supported")
+        .inspect()
+        .oddities
+        .join("; ");
+    assert!(
+        oddities.contains("tokens that merging does not give"),
+        "{oddities}"
+    );
+    assert!(oddities.contains("\"xyz\" (303)"), "{oddities}");
+    let mut lower = with("normalizer", json!({ "type": "Lowercase" }));
+    lower["model"]["merges"] = json!(["ab c", "a b"]);
+    lower["model"]["vocab"]["abc"] = 300.into();
+    let inspection = load(&lower).expect("supported").inspect();
+    let (engine, oddities) = (inspection.engine.join("; "), inspection.oddities.join("; "));
+    assert!(engine.contains("rules in another order"), "{engine}");
+    assert!(
+        oddities.contains("\"ABC\" comes back as \"abc\""),
+        "{oddities}"
+    );
+    let characters = json!({ "model": { "type": "BPE", "unk_token": "?", "merges": [],
+        "vocab": { "?": 0, "a": 1 } } });
+    let oddities = load(&characters).expect("supported").inspect().oddities;
+    let missing = "256 bytes without a token: a character that is no token is \"?\" (0)";
+    assert!(oddities.iter().any(|odd| odd == missing), "{oddities:?}");
 }
