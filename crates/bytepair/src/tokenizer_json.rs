@@ -17,6 +17,7 @@ use crate::pipeline::direct_tokenizer;
 use crate::pipeline::file::{File, Model};
 use crate::pipeline::node::Node;
 use crate::pipeline::plan::Plan;
+use crate::pipeline::post_processors::{PostProcessor, read_padding, read_truncation};
 use crate::pipeline::pre_tokenizers::PreTokenizer;
 use crate::tokenizer::Tokenizer;
 
@@ -158,7 +159,10 @@ fn check_steps(description: &Description, plan: &Plan) -> Result<(), LoadError> 
             return Err(for_pipeline("decoder", what));
         }
     }
-    // Those that add tokens around a text or mend offsets change no token of the text.
+    // Those that add tokens around a text or mend offsets change no token of the text; they are read for
+    // what is wrong with them, as is the rest that is left off.
+    read_truncation(&Node::new("truncation", &source.truncation))?;
+    read_padding(&Node::new("padding", &source.padding))?;
     let post_processor = Node::new("post_processor", &source.post_processor);
     for step in post_processor.steps("processors")? {
         let kind = step.kind()?;
@@ -166,6 +170,7 @@ fn check_steps(description: &Description, plan: &Plan) -> Result<(), LoadError> 
             return Err(for_pipeline(step.field("type").place(), kind));
         }
     }
+    PostProcessor::read(&post_processor)?;
     for (index, token) in description.added_tokens.iter().enumerate() {
         let flags = [
             ("single_word", token.single_word),

@@ -1,7 +1,7 @@
 //! Files are untrusted: no mutant of a file makes a loader panic, and what is not supported is
 //! refused by name.
 
-use bytepair::{Pattern, ReadLimits, Tokenizer};
+use bytepair::{Pattern, Pipeline, ReadLimits, Specials, Tokenizer};
 use serde_json::{Value, json};
 
 use super::support::{Random, case_file, cases_folder, catch, ensure, parallel, text_of};
@@ -41,6 +41,9 @@ fn mutants(count: usize) -> Outcome {
         let (path, is_json, file) = &files[number % files.len()];
         let mutant = mutate(file, &mut Random::new(number as u64));
         let place = || format!("mutant {number} of {}", path.display());
+        if *is_json {
+            check_pipeline(&mutant).map_err(|error| format!("{}: {error}", place()))?;
+        }
         let result = catch(|| match is_json {
             true => Tokenizer::from_tokenizer_json(&mutant, &limits),
             false => {
@@ -51,13 +54,8 @@ fn mutants(count: usize) -> Outcome {
         match result.map_err(|panic| format!("{}: {panic}", place()))? {
             Ok(tokenizer) => {
                 loaded.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                // It must work, or say what is missing (P13).
-                let text = "abc low xyz\u{E9}";
-                let encoded = catch(|| tokenizer.encode(text))
-                    .map_err(|panic| format!("{}: {panic}", place()))?;
-                if let Err(error) = encoded {
-                    ensure(!error.to_string().is_empty(), place)?;
-                }
+                loses_nothing(&tokenizer, &mutant)
+                    .map_err(|error| format!("{}: {error}", place()))?;
             }
             Err(error) => {
                 let message = error.to_string();
@@ -76,6 +74,51 @@ fn mutants(count: usize) -> Outcome {
     Ok(Checked::with_note(cases, note))
 }
 
+/// A text of bytes and characters that the small files have, and of some that they have not.
+const TEXT: &str = "abc low xyz\u{E9}";
+
+/// A text comes back, or an unknown token is in its place, or an error says what is missing (P13).
+fn loses_nothing(tokenizer: &Tokenizer, file: &[u8]) -> Result<(), String> {
+    let ids = match catch(|| tokenizer.encode(TEXT))? {
+        Ok(ids) => ids,
+        Err(error) => return ensure(!error.to_string().is_empty(), || "no words".to_owned()),
+    };
+    let decoded = catch(|| tokenizer.decode(&ids))?.map_err(text_of)?;
+    let json: Option<Value> = serde_json::from_slice(file).ok();
+    let model = json.as_ref().map(|json| &json["model"]);
+    let unknown = model.and_then(|model| model["vocab"][model["unk_token"].as_str()?].as_u64());
+    let is_unknown = |id: &u32| Some(u64::from(*id)) == unknown;
+    ensure(decoded == TEXT || ids.iter().any(is_unknown), || {
+        format!("{TEXT:?} became {decoded:?}")
+    })
+}
+
+/// A pipeline that says where it is wrong, or that has the ids of the tokenizer where that reads the file too.
+fn check_pipeline(file: &[u8]) -> Result<(), String> {
+    let limits = ReadLimits::default();
+    let pipeline = match catch(|| Pipeline::from_tokenizer_json(file, &limits))? {
+        Ok(pipeline) => pipeline,
+        Err(error) => {
+            let message = error.to_string();
+            return ensure(says_where(&message, true), || {
+                format!("the pipeline's {message:?} does not say where")
+            });
+        }
+    };
+    let pipeline = pipeline.with_specials(Specials::AsText).map_err(text_of)?;
+    let ids = catch(|| pipeline.encode(TEXT))?.map_err(text_of);
+    if let Ok(tokenizer) = catch(|| Tokenizer::from_tokenizer_json(file, &limits))? {
+        let of_tokenizer = tokenizer.encode(TEXT).map_err(text_of);
+        ensure(ids == of_tokenizer, || {
+            format!("{ids:?} of the pipeline, {of_tokenizer:?} of the tokenizer")
+        })?;
+    }
+    match ids {
+        Ok(ids) => catch(|| pipeline.decode(&ids))?.map(drop).map_err(text_of),
+        Err(_) => Ok(()),
+    }
+}
+
 /// A line, or in JSON a field or a token; a file that lacks the token of a byte names the byte.
 fn says_where(message: &str, is_json: bool) -> bool {
     let fields = [
@@ -87,7 +130,8 @@ fn says_where(message: &str, is_json: bool) -> bool {
     ];
     let fields = fields
         .iter()
-        .chain(&["decoder", "special token", "pattern"]);
+        .chain(&["decoder", "truncation", "padding"])
+        .chain(&["special token", "pattern"]);
     message.contains("line ")
         || message.contains("single byte 0x")
         || is_json && fields.into_iter().any(|field| message.starts_with(field))
@@ -131,43 +175,44 @@ fn load(file: &Value) -> Result<Tokenizer, String> {
     loaded.map_err(text_of)
 }
 
-/// A change at a JSON pointer, and what the error has to name.
-fn refused_with(pointer: &str, value: Value, names: &[&str]) -> Result<(), String> {
+/// Who has to refuse a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Both,
+    /// A pipeline does it.
+    Tokenizer,
+}
+
+/// A change at a JSON pointer, and what the errors have to name.
+fn refused_with(pointer: &str, value: Value, names: &[&str], by: By) -> Result<(), String> {
     let mut file = good()?;
     let (parent, key) = pointer.rsplit_once('/').ok_or("no pointer")?;
     let parent = file
         .pointer_mut(parent)
         .ok_or_else(|| format!("no {pointer}"))?;
     parent[key] = value.clone();
-    match load(&file) {
-        Ok(_) => Err(format!("{pointer} = {value} was accepted")),
-        Err(message) => {
-            let missing = names.iter().find(|name| !message.contains(**name));
-            ensure(missing.is_none(), || {
-                format!("{pointer} = {value}: {message:?} does not name {missing:?}")
-            })
-        }
+    let bytes = serde_json::to_vec(&file).map_err(text_of)?;
+    let pipeline = catch(|| Pipeline::from_tokenizer_json(&bytes, &ReadLimits::default()))?;
+    let mut outcomes = vec![load(&file).map(drop)];
+    if by == By::Both {
+        outcomes.push(pipeline.map(drop).map_err(text_of));
     }
+    for outcome in outcomes {
+        let message = match outcome {
+            Ok(()) => return Err(format!("{pointer} = {value} was accepted")),
+            Err(message) => message,
+        };
+        let missing = names.iter().find(|name| !message.contains(**name));
+        ensure(missing.is_none(), || {
+            format!("{pointer} = {value}: {message:?} does not name {missing:?}")
+        })?;
+    }
+    Ok(())
 }
 
 fn refused() -> Outcome {
     load(&good()?)?;
-    let changes = [
-        (
-            "/normalizer",
-            json!({"type": "NFC"}),
-            vec!["normalizer", "NFC"],
-        ),
-        (
-            "/normalizer",
-            json!({"type": "Strip", "strip_left": true, "strip_right": true}),
-            vec!["normalizer", "Strip"],
-        ),
-        (
-            "/normalizer",
-            json!({"type": "Sequence", "normalizers": [{"type": "NFKC"}]}),
-            vec!["normalizer"],
-        ),
+    let of_both = [
         (
             "/normalizer",
             json!({"type": "Fancy"}),
@@ -206,6 +251,46 @@ fn refused() -> Outcome {
             vec!["model", "WordLevel"],
         ),
         ("/model/dropout", json!(0.1), vec!["dropout"]),
+        ("/model/surprise", json!(true), vec!["surprise"]),
+        ("/surprise", json!({"a": 1}), vec!["surprise"]),
+        (
+            "/added_tokens",
+            json!([added("x", 900, "surprise")]),
+            vec!["surprise"],
+        ),
+        (
+            "/truncation",
+            json!({"max_length": "x"}),
+            vec!["truncation."],
+        ),
+        (
+            "/padding",
+            json!({"strategy": "Longest"}),
+            vec!["padding.strategy"],
+        ),
+        (
+            "/post_processor",
+            json!({"type": "TemplateProcessing", "single": [{"Sequence": {"id": "C", "type_id": 0}}],
+                "pair": [], "special_tokens": {}}),
+            vec!["post_processor.single[0]"],
+        ),
+    ];
+    let of_tokenizers = [
+        (
+            "/normalizer",
+            json!({"type": "NFC"}),
+            vec!["normalizer", "NFC"],
+        ),
+        (
+            "/normalizer",
+            json!({"type": "Strip", "strip_left": true, "strip_right": true}),
+            vec!["normalizer", "Strip"],
+        ),
+        (
+            "/normalizer",
+            json!({"type": "Sequence", "normalizers": [{"type": "NFKC"}]}),
+            vec!["normalizer"],
+        ),
         (
             "/model/continuing_subword_prefix",
             json!("##"),
@@ -216,8 +301,6 @@ fn refused() -> Outcome {
             json!("</w>"),
             vec!["end_of_word_suffix"],
         ),
-        ("/model/surprise", json!(true), vec!["surprise"]),
-        ("/surprise", json!({"a": 1}), vec!["surprise"]),
         (
             "/added_tokens",
             json!([added("x", 900, "single_word")]),
@@ -233,15 +316,13 @@ fn refused() -> Outcome {
             json!([added("x", 900, "rstrip")]),
             vec!["added_tokens", "rstrip"],
         ),
-        (
-            "/added_tokens",
-            json!([added("x", 900, "surprise")]),
-            vec!["surprise"],
-        ),
     ];
-    let cases = changes.len() as u64;
-    for (pointer, value, names) in changes {
-        refused_with(pointer, value, &names)?;
+    let cases = (of_both.len() + of_tokenizers.len()) as u64;
+    for (pointer, value, names) in of_both {
+        refused_with(pointer, value, &names, By::Both)?;
+    }
+    for (pointer, value, names) in of_tokenizers {
+        refused_with(pointer, value, &names, By::Tokenizer)?;
     }
     Ok(Checked::with_note(cases, ""))
 }
@@ -276,6 +357,8 @@ fn malformed() -> Outcome {
         json!(["a b", "a b"]),
         json!(["qq zz"]),
         json!([["a", "\u{E000}"]]),
+        // Nothing makes its right side.
+        json!(["Ġ low"]),
     ];
     let mut cases = 0;
     for merges in merges {
@@ -285,44 +368,50 @@ fn malformed() -> Outcome {
         } else {
             "column"
         };
-        refused_with("/model/merges", merges, &[place])?;
+        refused_with("/model/merges", merges, &[place], By::Both)?;
         cases += 1;
     }
-    refused_with("/model/vocab", with("zz", 97), &["97"])?;
-    refused_with("/model/vocab", with("zz", 300), &[])
+    refused_with("/model/vocab", with("zz", 97), &["97"], By::Both)?;
+    refused_with("/model/vocab", with("zz", 300), &[], By::Both)
         .err()
         .ok_or("a new id is refused")?;
     refused_with(
         "/model/vocab",
         json!({"a": 4_294_967_296_u64}),
         &["4294967296"],
+        By::Both,
     )?;
-    refused_with("/model/vocab", json!({"a": -1}), &["-1"])?;
+    refused_with("/model/vocab", json!({"a": -1}), &["-1"], By::Both)?;
     refused_with(
         "/added_tokens",
         json!([added("<x>", 900, "special"), added("<y>", 900, "special")]),
         &["900"],
+        By::Both,
     )?;
     refused_with(
         "/added_tokens",
         json!([added("<x>", 900, "special"), added("<x>", 901, "special")]),
         &["\"<x>\""],
+        By::Both,
     )?;
     // `x` is a token of the model, and has another id there.
     refused_with(
         "/added_tokens",
         json!([added("x", 900, "special")]),
         &["\"x\"", "120"],
+        By::Both,
     )?;
     refused_with(
         "/added_tokens",
         json!([added("other", 97, "special")]),
         &["97"],
+        By::Both,
     )?;
     refused_with(
         "/added_tokens",
         json!([added("", 900, "special")]),
         &["empty"],
+        By::Both,
     )?;
     // A merge list that is not empty has an effect.
     let with_merges = load(&good()?)?;

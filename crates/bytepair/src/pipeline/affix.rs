@@ -9,6 +9,7 @@ use bpe_core::TokenId;
 use serde_json::{Value, json};
 
 use crate::error::LoadError;
+use crate::pipeline::bpe::check_merges_begin;
 use crate::pipeline::file::BpeModel;
 
 /// The model, by the texts of its tokens.
@@ -78,6 +79,7 @@ impl AffixModel {
                 return Err(wrong("the merge comes twice".to_owned()));
             }
         }
+        check_merges_begin(model)?;
         let unknown = match &model.unk_token {
             None => None,
             Some(text) => Some(ids.get(text).copied().ok_or_else(|| {

@@ -96,6 +96,7 @@ pub(crate) fn dictionary(
     let left_out = left_out_specials(model, added_tokens, spelling, may_be_piece);
     let vocabulary = vocabulary(model, added_tokens, spelling, &left_out, limits)?;
     let sides = sides(model, spelling, &vocabulary)?;
+    check_merges_begin(model)?;
     let unknown = match &model.unk_token {
         Some(text) if !spelling.byte_level => {
             let id = spelling.id_of(&vocabulary, text, &mut Vec::new());
@@ -233,6 +234,31 @@ fn sides(
         let found =
             |side: &[Option<TokenId>]| Some((*side.first()?.as_ref()?, *side.last()?.as_ref()?));
         sides.extend(ids.chunks_exact(2).filter_map(found));
+    }
+}
+
+/// Refuses merges of which none joins two tokens that a text has before the first merge: characters, bytes, the
+/// unknown token. None of them would ever be applied.
+pub(crate) fn check_merges_begin(model: &BpeModel) -> Result<(), LoadError> {
+    let prefix = model.continuing_subword_prefix.as_deref().unwrap_or("");
+    let suffix = model.end_of_word_suffix.as_deref().unwrap_or("");
+    let is_character = |text: &str| text.chars().nth(1).is_none();
+    let has_character =
+        |text: &str| is_character(text) || text.strip_suffix(suffix).is_some_and(is_character);
+    let is_first = |text: &str| {
+        has_character(text)
+            || text.strip_prefix(prefix).is_some_and(has_character)
+            || (model.byte_fallback && text.starts_with("<0x"))
+            || Some(text) == model.unk_token.as_deref()
+    };
+    let mut merges = model.merges.iter();
+    let none = model.merges.len() == 0;
+    match none || merges.any(|(left, right)| is_first(left) && is_first(right)) {
+        true => Ok(()),
+        false => Err(LoadError::at(
+            "model.merges",
+            "none of them joins two single characters, so none is ever applied",
+        )),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::pipeline::texts::{Merges, Vocab};
 
 /// The fields of a file; `M` is its model.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with a model")]
 pub(crate) struct File<M> {
     #[serde(default)]
     #[allow(dead_code)] // Said by every file, and of no consequence.
@@ -36,7 +36,7 @@ pub(crate) struct File<M> {
 
 /// A token that is found as text, before the model sees what is left.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an added token")]
 pub(crate) struct AddedToken {
     pub(crate) id: TokenId,
     pub(crate) content: String,
@@ -91,7 +91,7 @@ pub(crate) enum Model {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a model of type BPE")]
 pub(crate) struct BpeModel {
     #[serde(rename = "type", default)]
     kind: Option<String>,
@@ -129,7 +129,7 @@ impl BpeModel {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a model of type WordPiece")]
 pub(crate) struct WordPieceModel {
     #[serde(rename = "type", default)]
     #[allow(dead_code)] // Checked by `Kind` before.

@@ -26,7 +26,7 @@ mod overlap;
 mod parallel;
 mod parts;
 pub(crate) mod plan;
-mod post_processors;
+pub(crate) mod post_processors;
 pub(crate) mod pre_tokenizers;
 mod run;
 mod search;

@@ -7,6 +7,7 @@ pub(crate) mod load;
 mod mistral;
 mod sides;
 pub(crate) mod speed;
+mod steps;
 
 use std::fmt;
 use std::fs;
@@ -25,16 +26,18 @@ use sides::{Ours, Theirs};
 const QUICK_BYTES: usize = 12_000;
 const QUICK_RANDOM: usize = 500;
 const FULL_RANDOM: usize = 50_000;
+const QUICK_TOKENS: usize = 1000;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The first 12 KB of each corpus and 500 random texts: some seconds.
+    /// The first 12 KB of each corpus, 500 random texts and 1000 tokens: some seconds.
     #[arg(long, conflicts_with = "full")]
     quick: bool,
-    /// All of each corpus and 50,000 random texts: some tens of minutes.
+    /// All of each corpus, 50,000 random texts and each token: some minutes a tokenizer.
     #[arg(long)]
     full: bool,
-    /// Tokenizers to compare, by the names of their folders: all by default.
+    /// Tokenizers to compare, by the names of their folders, and `steps` for decoders and post-processors behind
+    /// small models: all by default.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Compare with mistral-common and the sentencepiece library too, which are Python: makes a virtual
@@ -63,6 +66,8 @@ pub(crate) struct Texts {
     random: Vec<String>,
     /// Texts of the shared cases.
     cases: Vec<String>,
+    /// Of so many tokens the text alone.
+    tokens: usize,
 }
 
 /// Prints a line for each claim, and at last `peers models: N claims, M failed, C oracle calls`. False
@@ -70,9 +75,9 @@ pub(crate) struct Texts {
 pub(crate) fn run(arguments: &Arguments) -> Result<bool, Error> {
     tokenizers::utils::parallelism::set_parallelism(false);
     peer::silence_panics_of_peers();
-    let (bytes, random) = match arguments.full {
-        true => (usize::MAX, FULL_RANDOM),
-        false => (QUICK_BYTES, QUICK_RANDOM),
+    let (bytes, random, tokens) = match arguments.full {
+        true => (usize::MAX, FULL_RANDOM, usize::MAX),
+        false => (QUICK_BYTES, QUICK_RANDOM, QUICK_TOKENS),
     };
     let data = arguments.data.data.as_deref();
     let mut texts = Random::new(11);
@@ -80,6 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool, Error> {
         corpora: corpora::all(data, bytes)?,
         random: (0..random).map(|_| texts.text()).collect(),
         cases: cases()?,
+        tokens,
     };
     let wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|o| o == name);
     let mut files = small_files()?;
@@ -93,6 +99,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool, Error> {
     for some in files.chunks(threads) {
         for claims in compare_files(some, &texts) {
             claims.into_iter().for_each(|claim| report.claim(&claim));
+        }
+    }
+    if wanted("steps") {
+        for claim in steps::compare(&texts)? {
+            report.claim(&claim);
         }
     }
     if let (true, Some(data)) = (arguments.python, data) {

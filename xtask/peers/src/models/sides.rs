@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use bytepair::{
     InputOptions, ModelInput, PadTo, Padding, Pipeline, ReadLimits, Side, Specials, Truncation,
@@ -108,6 +109,8 @@ fn said(input: &ModelInput) -> Said {
 
 pub(crate) struct Theirs {
     tokenizer: tokenizers::Tokenizer,
+    /// Without a post-processor.
+    bare: Arc<tokenizers::Tokenizer>,
     /// The texts of the added tokens.
     pub(crate) added: Vec<String>,
     /// All ids, some of them added tokens'.
@@ -129,8 +132,11 @@ impl Theirs {
         added.sort_by(|a, b| a.content.cmp(&b.content));
         let mut ids: Vec<u32> = tokenizer.get_vocab(true).into_values().collect();
         ids.sort_unstable();
+        let mut bare = tokenizer.clone();
+        bare.with_post_processor(None::<tokenizers::PostProcessorWrapper>);
         Ok(Self {
             tokenizer,
+            bare: Arc::new(bare),
             added: added.into_iter().map(|token| token.content).collect(),
             ids,
         })
@@ -145,6 +151,13 @@ impl Theirs {
             text += &token.replace(['\u{2581}', 'Ġ'], " ").replace("</w>", "");
         }
         text
+    }
+
+    /// The text of each token alone, of `most` of them.
+    pub(crate) fn each_token(&self, most: usize) -> impl Iterator<Item = String> {
+        let step = (self.ids.len() / most.max(1)).max(1);
+        let ids = self.ids.iter().step_by(step);
+        ids.filter_map(|&id| self.decode(&[id], true))
     }
 
     /// With these settings of truncation and padding.
@@ -190,6 +203,7 @@ impl Theirs {
         tokenizer.with_padding(padding);
         Self {
             tokenizer,
+            bare: Arc::clone(&self.bare),
             added: self.added.clone(),
             ids: self.ids.clone(),
         }
@@ -211,6 +225,23 @@ impl Theirs {
         let encoding = encoding.ok()?.ok()?;
         let places = [Some(first), second].map(|text| byte_places(text.unwrap_or_default()));
         Some(their_said(&encoding, &places))
+    }
+
+    /// What it says without and with special tokens: of one run of the model, which takes its time, and two of
+    /// the post-processor, as `encode_char_offsets` has them.
+    pub(crate) fn say_both(&self, text: &str) -> [Option<Said>; 2] {
+        let encoding = quietly(|| self.bare.encode_char_offsets(text, false));
+        let Ok(Ok(encoding)) = encoding else {
+            return [None, None];
+        };
+        let places = [byte_places(text), byte_places("")];
+        [false, true].map(|add_special| {
+            let finished = quietly(|| {
+                self.tokenizer
+                    .post_process(encoding.clone(), None, add_special)
+            });
+            Some(their_said(&finished.ok()?.ok()?, &places))
+        })
     }
 
     pub(crate) fn decode(&self, ids: &[u32], special: bool) -> Option<String> {

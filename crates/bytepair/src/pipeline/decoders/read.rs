@@ -114,6 +114,6 @@ fn read_step(node: &Node<'_>) -> Result<Step, LoadError> {
                 cleanup: node.field("cleanup").flag()?,
             })
         }
-        other => Err(node.unsupported(other)),
+        other => Err(node.field("type").unsupported(other)),
     }
 }

@@ -156,7 +156,7 @@ fn what_is_wrong_with_a_step_is_said_with_its_path() {
     let inside = |step: Value| json!({"type": "Sequence", "decoders": [{"type": "Fuse"}, step]});
     assert_eq!(
         error(inside(json!({"type": "Unheard"}))),
-        "decoder.decoders[1]: Unheard is not supported"
+        "decoder.decoders[1].type: Unheard is not supported"
     );
     let regex = json!({"type": "Replace", "pattern": {"Regex": "a+"}, "content": ""});
     assert_eq!(

@@ -69,7 +69,7 @@ fn read_step(node: &Node<'_>, steps: &mut Vec<Step>) -> Result<bool, LoadError> 
             });
             Ok(true)
         }
-        other => Err(node.unsupported(other)),
+        other => Err(node.field("type").unsupported(other)),
     }
 }
 
