@@ -202,17 +202,22 @@ impl Random {
 
     /// A dictionary over the first letters, some of whose rules use what later rules make.
     pub(crate) fn dictionary(&mut self, letters: usize, rules: usize) -> Dictionary {
-        let (tokens, mut merges) = self.rules(letters, rules);
-        for index in (1..merges.len()).rev() {
-            merges.swap(index, self.below(index + 1));
-        }
-        let vocabulary = Vocabulary::new((0..).zip(&tokens)).expect("distinct");
-        Dictionary::from_merges(vocabulary, merges).expect("valid")
+        self.any_dictionary(letters, rules, false)
     }
 
-    /// A dictionary over the first letters, each of whose rules uses what earlier rules make.
-    pub(crate) fn proper_dictionary(&mut self, letters: usize, rules: usize) -> Dictionary {
-        let (tokens, merges) = self.rules(letters, rules);
+    /// A dictionary over the first letters. In a proper one each rule uses what earlier rules make.
+    pub(crate) fn any_dictionary(
+        &mut self,
+        letters: usize,
+        rules: usize,
+        is_proper: bool,
+    ) -> Dictionary {
+        let (tokens, mut merges) = self.rules(letters, rules);
+        if !is_proper {
+            for index in (1..merges.len()).rev() {
+                merges.swap(index, self.below(index + 1));
+            }
+        }
         let vocabulary = Vocabulary::new((0..).zip(&tokens)).expect("distinct");
         Dictionary::from_merges(vocabulary, merges).expect("valid")
     }
