@@ -12,9 +12,9 @@ use crate::rows::unite;
 
 /// What cannot follow a token, gathered from the rules when it is asked for.
 ///
-/// [`PairRelation`](crate::PairRelation) answers the same from rows that it has made of all tokens, some ten
-/// times as fast. This is there after a tenth of the time, in a fifth of the memory: for the few tokens of a short
-/// generation.
+/// [`PairRelation`](crate::PairRelation) answers the same from rows that it has made of all tokens: with o200k_base in a
+/// third of the time, and a twentieth for the longest answers. This makes no rows and needs a third of the memory: for the
+/// few tokens of a short generation.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -40,7 +40,7 @@ pub struct Rectangles {
 }
 
 impl Rectangles {
-    /// The rectangles of a proper dictionary: O(n log n) for n tokens, some ten milliseconds for 200,000.
+    /// The rectangles of a proper dictionary: O(n log n) for n tokens.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! Bytes in, tokens out, by states that are made when they are met.
 
 use std::fmt;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use bpe_core::{CanonicalForm, EncodeError, SpanEncoder, TokenId};
@@ -113,6 +113,8 @@ struct Steps {
     /// A power of two.
     places: Vec<Step>,
     len: usize,
+    /// Odd, and another one in each table, so that no text can be made for which keys meet in one place.
+    multiplier: u64,
 }
 
 impl Steps {
@@ -122,6 +124,7 @@ impl Steps {
         Self {
             places: vec![NO_STEP; Self::SMALLEST],
             len: 0,
+            multiplier: RandomState::new().hash_one(0) | 1,
         }
     }
 
@@ -129,8 +132,7 @@ impl Steps {
     #[inline]
     fn place(&self, key: u32) -> usize {
         let last = self.places.len() - 1;
-        // Keys are small numbers that this program gives: no need to defend against chosen ones.
-        let mut place = (u64::from(key).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & last;
+        let mut place = (u64::from(key).wrapping_mul(self.multiplier) >> 32) as usize & last;
         while self.places[place].key != key && self.places[place].key != NONE {
             place = (place + 1) & last;
         }
