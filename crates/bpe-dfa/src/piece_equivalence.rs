@@ -1,5 +1,6 @@
 //! Are two dictionaries the same function on every piece that a pre-tokenizer makes?
 
+use std::cell::OnceCell;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
@@ -75,6 +76,7 @@ pub fn equivalent_in_pieces(
         matching: &matching,
         forms,
         pairs: &pairs,
+        lefts: OnceCell::new(),
     };
     // Most that are in a piece at all are one alone: nothing has to be looked for around them.
     let alone = candidates.find_map(&mut |number: usize, tokens| sides[number].alone(tokens));
@@ -131,9 +133,27 @@ struct Candidates<'c> {
     matching: &'c Matching<'c>,
     forms: [&'c Arc<CanonicalForm>; 2],
     pairs: &'c [PairRelation; 2],
+    /// See [`Candidates::lefts`].
+    lefts: OnceCell<Vec<usize>>,
 }
 
 impl Candidates<'_> {
+    /// The places of the tokens behind which the sides allow different ones, the shortest first.
+    fn lefts(&self) -> &[usize] {
+        self.lefts.get_or_init(|| {
+            let differing: HashSet<[u32; 2]> = differing_rows(self.matching, self.pairs)
+                .into_iter()
+                .map(|(_, _, rows)| rows)
+                .collect();
+            let tokens = &self.matching.tokens;
+            let mut lefts: Vec<usize> = (0..tokens.len())
+                .filter(|&place| differing.contains(&tokens[place].rows))
+                .collect();
+            lefts.sort_by_key(|&place| tokens[place].bytes.len());
+            lefts
+        })
+    }
+
     /// The first that `visit` returns, for the side and the tokens of each: the tokens of each side, and
     /// of one of them the pairs. A piece that is tokenized in different ways has one of these.
     fn find_map<T>(&self, visit: &mut dyn FnMut(usize, &[TokenId]) -> Option<T>) -> Option<T> {
@@ -149,16 +169,8 @@ impl Candidates<'_> {
                 }
             }
         }
-        let differing: HashSet<[u32; 2]> = differing_rows(self.matching, self.pairs)
-            .into_iter()
-            .map(|(_, _, rows)| rows)
-            .collect();
-        let mut lefts: Vec<usize> = (0..self.matching.tokens.len())
-            .filter(|&place| differing.contains(&self.matching.tokens[place].rows))
-            .collect();
-        lefts.sort_by_key(|&place| self.matching.tokens[place].bytes.len());
         let id = |bytes| self.forms[0].vocabulary().id_of(bytes).unwrap_or_default();
-        for left in lefts {
+        for &left in self.lefts() {
             let left = self.matching.tokens[left];
             let mut rights = Vec::new();
             self.pairs[1]

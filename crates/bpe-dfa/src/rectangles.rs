@@ -62,7 +62,7 @@ impl Rectangles {
     /// [numbers](crate::PairRelation::number), none of which touch. False, and none, where the token is not canonical.
     ///
     /// Cost: a step for each token that ends it by a chain of successors, and n log n for the n rules that
-    /// are found there, some hundreds as a rule.
+    /// are found there.
     pub fn forbidden(&self, id: TokenId, forbidden: &mut Vec<Range<u32>>) -> bool {
         forbidden.clear();
         let Some(number) = self.numbers.get(id) else {
