@@ -430,8 +430,12 @@ impl<V> Walk<'_, V> {
             self.ends.clear();
             let beyond = lexer.pre_token_ends(segment, position, limit, self.ends);
             limit = (2 * limit).min(LARGEST_BATCH);
-            // A lexer of a caller may return anything: what is right before its first fault counts.
-            let (right, fault) = right_ends(segment, position, self.ends);
+            // A lexer of a caller may return anything: what is right before its first fault counts. The fast
+            // engine is ours, and as fast as this check.
+            let (right, fault) = match lexer.as_fast() {
+                Some(_) => (&**self.ends, None),
+                None => right_ends(segment, position, self.ends),
+            };
             let first = position;
             position = right.last().copied().unwrap_or(position);
             if !right.is_empty() {

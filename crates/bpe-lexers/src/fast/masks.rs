@@ -31,6 +31,28 @@ pub(super) trait Tier: Copy {
 
     /// The first bytes of characters from U+4E00 to U+9FA5 that are known by their first two. May miss some.
     fn han(self, bytes: &[u8; 64]) -> u64;
+
+    /// Asks for the memory of `text` at a place that will be read soon. Does nothing, or changes nothing but
+    /// time.
+    #[inline(always)]
+    fn prefetch(self, text: &[u8], place: usize) {
+        let _ = (text, place);
+    }
+
+    /// Writes the numbers of the bits, ascending and counted from `from`, to the start of `room`, and
+    /// anything behind them.
+    #[inline(always)]
+    fn places(self, mut bits: u64, from: usize, room: &mut [usize; 64]) {
+        let mut place = 0;
+        while bits != 0 {
+            // Four at a time, since a branch for each costs more than a few stores too many.
+            for next in 0..4 {
+                room[(place + next) % 64] = from + bits.trailing_zeros() as usize;
+                bits &= bits.wrapping_sub(1);
+            }
+            place += 4;
+        }
+    }
 }
 
 /// No instruction set in particular.

@@ -96,12 +96,14 @@ pub enum InstructionSet {
     Sse2,
     /// AVX2, BMI1, BMI2, LZCNT and POPCNT, on x86-64 since about 2013.
     Avx2,
+    /// AVX-512 F, BW and VBMI2 besides, on x86-64 since about 2019.
+    Avx512,
 }
 
 impl InstructionSet {
     /// Returns those that this processor has, the slowest first.
     pub fn available() -> Vec<Self> {
-        let all = [Self::Portable, Self::Sse2, Self::Avx2];
+        let all = [Self::Portable, Self::Sse2, Self::Avx2, Self::Avx512];
         all.into_iter().filter(|set| set.is_available()).collect()
     }
 
@@ -110,6 +112,7 @@ impl InstructionSet {
         match self {
             Self::Portable | Self::Sse2 => true,
             Self::Avx2 => simd::Avx2::detect().is_some(),
+            Self::Avx512 => simd::Avx512::detect().is_some(),
         }
     }
 
@@ -290,6 +293,11 @@ fn pieces<L: Lexing>(set: InstructionSet) -> Find {
         #[cfg(target_arch = "x86_64")]
         InstructionSet::Avx2 => |table, text, start, limit, ends| match simd::Avx2::detect() {
             Some(avx2) => avx2.ends::<L>(table, text, start, limit, ends),
+            None => window::ends::<L, _>(Portable, table, text, start, limit, ends),
+        },
+        #[cfg(target_arch = "x86_64")]
+        InstructionSet::Avx512 => |table, text, start, limit, ends| match simd::Avx512::detect() {
+            Some(avx512) => avx512.ends::<L>(table, text, start, limit, ends),
             None => window::ends::<L, _>(Portable, table, text, start, limit, ends),
         },
         _ => |table, text, start, limit, ends| {

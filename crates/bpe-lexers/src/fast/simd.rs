@@ -3,11 +3,15 @@
 //! Everything here has a safe twin, [`Portable`](super::masks::Portable), with which the tests, a
 //! fuzz target and `cargo xtask verify` compare it. A block is `unsafe` for one of three reasons:
 //!
-//! * it calls a function that needs a processor with certain instructions. A value of [`Avx2`]
-//!   is the proof that they are there: [`Avx2::detect`] is the only way to get one. SSE2 is part
+//! * it calls a function that needs a processor with certain instructions. A value of [`Avx2`] or
+//!   [`Avx512`] is the proof that they are there: `detect` is the only way to get one. SSE2 is part
 //!   of every x86-64 processor;
-//! * it loads a vector from a pointer, each time one into an array that is long enough;
+//! * it loads a vector from a pointer or stores one, each time one into an array that is long enough;
 //! * it is an assembler block without an instruction ([`as_integer`]).
+
+mod avx512;
+
+pub(super) use self::avx512::Avx512;
 
 use core::arch::asm;
 use core::arch::x86_64::*;

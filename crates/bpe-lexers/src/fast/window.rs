@@ -24,6 +24,10 @@ use crate::contraction;
 
 pub(super) const BYTES: usize = 64;
 
+/// How far ahead of a window the text is asked for: where the next one starts is known late, and a text
+/// that is longer than a cache would be waited for at each.
+const AHEAD: usize = 1024;
+
 /// How a family finds its pre-tokens.
 pub(super) trait Lexing: 'static {
     /// Finds the starts of pre-tokens in `bytes`, the first of `rest`; the bytes outside `valid` do not
@@ -78,6 +82,7 @@ pub(super) fn ends<L: Lexing, T: Tier>(
             ends.resize(used + BYTES + room, 0);
         }
         let rest = &text[at..];
+        tier.prefetch(rest, AHEAD);
         let found = match rest.first_chunk::<BYTES>() {
             Some(bytes) => {
                 let valid = u64::MAX;
@@ -90,24 +95,15 @@ pub(super) fn ends<L: Lexing, T: Tier>(
                 L::starts(tier, table, rest, &bytes, valid, true)
             }
         };
-        let mut bits = found.starts;
+        let bits = found.starts;
         if bits != 0 {
             if let Some(room) = ends
                 .get_mut(used..)
                 .and_then(|room| room.first_chunk_mut::<BYTES>())
             {
-                let count = bits.count_ones() as usize;
-                let mut place = 0;
-                while bits != 0 {
-                    // Four at a time, since a branch for each costs more than a few stores too many.
-                    for next in 0..4 {
-                        room[(place + next) % BYTES] = at + bits.trailing_zeros() as usize;
-                        bits &= bits.wrapping_sub(1);
-                    }
-                    place += 4;
-                }
-                used += count;
-                at += 63 - found.starts.leading_zeros() as usize;
+                tier.places(bits, at, room);
+                used += bits.count_ones() as usize;
+                at += 63 - bits.leading_zeros() as usize;
             }
             if !found.to_the_end {
                 continue;
