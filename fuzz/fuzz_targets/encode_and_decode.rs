@@ -4,11 +4,19 @@
 
 use std::sync::LazyLock;
 
+use bpe_lexers::{FastLexer, InstructionSet};
 use bytepair::{Algorithm, Engine, Specials, Tokenizer};
 use libfuzzer_sys::fuzz_target;
 
-/// Each vocabulary with the default engines, and with the slow ones.
-static PAIRS: LazyLock<Vec<(Tokenizer, Tokenizer)>> = LazyLock::new(|| {
+struct Vocabulary {
+    tokenizer: Tokenizer,
+    /// With the slow engines.
+    slow: Tokenizer,
+    /// With each instruction set, in lexer and encoder, and few entries of a cache.
+    sets: Vec<Tokenizer>,
+}
+
+static VOCABULARIES: LazyLock<Vec<Vocabulary>> = LazyLock::new(|| {
     ["r50k_base", "cl100k_base", "o200k_base"]
         .iter()
         .map(|name| {
@@ -19,15 +27,34 @@ static PAIRS: LazyLock<Vec<(Tokenizer, Tokenizer)>> = LazyLock::new(|| {
                 .encoder(Algorithm::BufferSweep)
                 .build()
                 .expect("known parts");
-            (tokenizer, slow)
+            let pattern = &tokenizer.patterns()[0];
+            let sets = InstructionSet::available().into_iter().map(|set| {
+                let lexer = FastLexer::with_instructions(pattern, set).expect("a known pattern");
+                let builder = tokenizer.to_builder().custom_lexers(vec![Box::new(lexer)]);
+                builder.cache_bytes(1000).build().expect("known parts")
+            });
+            let sets = sets.collect();
+            Vocabulary {
+                tokenizer,
+                slow,
+                sets,
+            }
         })
         .collect()
 });
 
 fuzz_target!(|text: &[u8]| {
-    for (tokenizer, slow) in PAIRS.iter() {
+    for vocabulary in VOCABULARIES.iter() {
+        let Vocabulary {
+            tokenizer,
+            slow,
+            sets,
+        } = vocabulary;
         let ids = tokenizer.encode_bytes(text).expect("complete");
         assert_eq!(slow.encode_bytes(text).expect("complete"), ids);
+        for set in sets {
+            assert_eq!(set.encode_bytes(text).expect("complete"), ids);
+        }
         assert_eq!(tokenizer.decode_bytes(&ids).expect("its own ids"), text);
         assert_eq!(tokenizer.count(text).expect("complete"), ids.len());
         let encoding = tokenizer.encode_with_offsets(text).expect("complete");

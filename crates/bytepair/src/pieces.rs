@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bpe_core::{CanonicalForm, EncodeError, SpanEncoder, TokenId, TokenOrigin, Vocabulary};
+use bpe_lexers::InstructionSet;
 
 use crate::fast::FastEncoder;
 
@@ -29,18 +30,19 @@ pub(crate) enum PieceEncoder {
 }
 
 impl PieceEncoder {
-    /// The fast path, or `chosen` if there is one.
+    /// The fast path with instructions of `set`, or `chosen` if there is one.
     pub(crate) fn new(
         canonical: &Arc<CanonicalForm>,
         chosen: Option<Box<dyn SpanEncoder>>,
         cache_bytes: usize,
+        set: InstructionSet,
     ) -> Self {
         let whole = Arc::new(WholePieces::new(canonical));
         if let Some(encoder) = chosen {
             return Self::Chosen { whole, encoder };
         }
         let encoder = || Box::new(bpe_core::encoder::PriorityMerge::new(Arc::clone(canonical)));
-        match FastEncoder::new(&whole, canonical, encoder(), cache_bytes) {
+        match FastEncoder::new(&whole, canonical, encoder(), cache_bytes, set) {
             Some(fast) => Self::Fast(fast),
             None => Self::Chosen {
                 whole,

@@ -231,7 +231,7 @@ impl Tokenizer {
     }
 
     /// Drops the scratch memory of threads that are not encoding now, and what they remember of pieces
-    /// (3.75 MiB a thread; `TokenizerBuilder::cache_bytes`). The rest grows with the longest pre-token a thread
+    /// (3.9 MiB a thread; `TokenizerBuilder::cache_bytes`). The rest grows with the longest pre-token a thread
     /// has seen, by some 30 bytes a byte, and to some 8 MB in the lexer of a pattern on automata.
     pub fn clear_scratch(&self) {
         self.inner.pool.clear();

@@ -3,7 +3,7 @@
 //! 1. *Keys*: the first 15 bytes of each piece and its length, its hash; and the line of the cache is
 //!    asked for.
 //! 2. *Probes*: the tokens from the line, and a list of the pieces that are not there.
-//! 3. *Misses*: those are settled together, step by step: by the cache for long pieces, by the
+//! 3. *Misses*: those are settled together, step by step: by the caches for longer pieces, by the
 //!    vocabulary, by merging. What comes of it is kept.
 //! 4. *Emission*: the tokens of all pieces, one after the other.
 //!
@@ -14,16 +14,23 @@ use bpe_core::{EncodeError, SpanEncoder, TokenId};
 use super::Tables;
 use super::cache::{
     COUNT_SHIFT, Cache, ID_BITS, LONG, LONG_TOKENS, LongKey, SHORT, Tokens, short_key,
+    short_key_inside,
 };
 use super::hash::Secret;
+use super::machine::{Portable, Tier};
 use super::merge::Merging;
 use super::seed::Slot;
 
-/// Pieces that are dealt with at once: their keys, lines and tokens fit a first-level cache.
-pub(super) const BLOCK: usize = 256;
+/// Pieces whose misses are settled together: with few of them most of the time goes into waiting.
+pub(super) const BLOCK: usize = 512;
+/// Pieces that are looked for together: their lines of the cache fit a first-level cache.
+const PART: usize = 256;
 
 /// Pieces that are merged in turn.
 const AT_ONCE: usize = 8;
+
+/// As many tokens are copied at once.
+const FEW: usize = 16;
 
 /// The number of tokens of a piece whose tokens are in the overflow.
 const OVERFLOW: u32 = 15;
@@ -33,6 +40,9 @@ pub(super) struct Block {
     secret: Secret,
     cache: Cache,
     keys: [u128; BLOCK],
+    /// Of each key its line of the cache.
+    lines: [u32; BLOCK],
+    /// Of the pieces in `misses`.
     hashes: [u64; BLOCK],
     tokens: [Tokens; BLOCK],
     misses: [u32; BLOCK],
@@ -40,8 +50,7 @@ pub(super) struct Block {
     found: [Option<(Slot, TokenId)>; BLOCK],
     long_keys: [LongKey; BLOCK],
     merging: [Merging; AT_ONCE],
-    /// Tokens of this block, and room for a last piece.
-    emitted: [TokenId; 4 * BLOCK + 4],
+    emitted: Emitted,
     /// Tokens of the pieces of this block that have more than four.
     overflow: Vec<TokenId>,
 }
@@ -52,47 +61,85 @@ impl Block {
             secret: Secret::get(),
             cache: Cache::new(cache_bytes),
             keys: [0; BLOCK],
+            lines: [0; BLOCK],
             hashes: [0; BLOCK],
             tokens: [[0; 4]; BLOCK],
             misses: [0; BLOCK],
             found: [None; BLOCK],
             long_keys: [LongKey::EMPTY; BLOCK],
             merging: [const { Merging::NOTHING }; AT_ONCE],
-            emitted: [0; 4 * BLOCK + 4],
+            emitted: Emitted {
+                tokens: [0; FEW * (PART + 1)],
+            },
             overflow: Vec::new(),
-        }
-    }
-
-    /// Fills in `keys` and `hashes`, and asks for the lines.
-    #[inline(always)]
-    pub(super) fn find_keys(&mut self, text: &[u8], start: usize, ends: &[usize]) {
-        let secret = self.secret;
-        let lines = self.cache.short_lines();
-        let mut start = start;
-        for ((&end, key), hash) in ends.iter().zip(&mut self.keys).zip(&mut self.hashes) {
-            *key = short_key(text, start, end - start);
-            *hash = secret.hash(*key);
-            lines.prefetch(*hash);
-            start = end;
         }
     }
 
     /// Fills in `tokens` of what the cache has, and `misses`; returns how many these are.
     #[inline(always)]
-    pub(super) fn probe(&mut self, count: usize) -> usize {
-        let lines = self.cache.short_lines();
+    pub(super) fn look_up(
+        &mut self,
+        tier: impl Tier,
+        text: &[u8],
+        mut start: usize,
+        ends: &[usize],
+    ) -> usize {
         let mut missed = 0;
-        for piece in 0..count.min(BLOCK) {
-            let (hash, key) = (self.hashes[piece], self.keys[piece]);
-            let there = lines.read(hash, key, &mut self.tokens[piece]);
-            self.misses[missed % BLOCK] = piece as u32;
-            missed += usize::from(!there);
+        for (part, ends) in ends.chunks(PART).enumerate() {
+            self.find_keys(text, start, part * PART, ends);
+            missed = self.probe(tier, part * PART, ends.len(), missed);
+            start = ends.last().copied().unwrap_or(start);
+        }
+        missed
+    }
+
+    /// Fills in `keys` and `lines` from the piece `first` on, and asks for the lines.
+    #[inline(always)]
+    fn find_keys(&mut self, text: &[u8], mut start: usize, first: usize, ends: &[usize]) {
+        let secret = self.secret;
+        let lines = self.cache.short_lines();
+        let (keys, numbers) = (&mut self.keys[first..], &mut self.lines[first..]);
+        let mut done = 0;
+        let places = keys.iter_mut().zip(&mut *numbers);
+        for (&end, (key, line)) in ends.iter().zip(places) {
+            let Some(found) = short_key_inside(text, start, end - start) else {
+                break;
+            };
+            *key = found;
+            *line = lines.line(secret.hash(found));
+            lines.prefetch(*line);
+            start = end;
+            done += 1;
+        }
+        // The last pieces of a text.
+        let places = keys.iter_mut().zip(numbers).skip(done);
+        for (&end, (key, line)) in ends.iter().skip(done).zip(places) {
+            *key = short_key(text, start, end - start);
+            *line = lines.line(secret.hash(*key));
+            lines.prefetch(*line);
+            start = end;
+        }
+    }
+
+    /// Fills in `tokens` of `count` pieces from `first` on, if the cache has them, and appends the others to the
+    /// first `missed` of `misses`; returns how many these are then.
+    #[inline(always)]
+    fn probe(&mut self, tier: impl Tier, first: usize, count: usize, mut missed: usize) -> usize {
+        let lines = self.cache.short_lines();
+        let part = first..first + count;
+        let (keys, numbers) = (&self.keys[part.clone()], &self.lines[part.clone()]);
+        let tokens = &mut self.tokens[part];
+        for (piece, ((key, &line), tokens)) in keys.iter().zip(numbers).zip(tokens).enumerate() {
+            let is_there = lines.read(tier, line, key, tokens);
+            self.misses[missed % BLOCK] = (first + piece) as u32;
+            missed += usize::from(!is_there);
         }
         missed
     }
 
     /// Fills in `tokens` of the pieces in `misses`: all through one step, then all that are left through
     /// the next, so that what they wait for comes together.
+    #[inline(always)]
     pub(super) fn settle(
         &mut self,
         tables: &Tables,
@@ -102,7 +149,6 @@ impl Block {
         ends: &[usize],
         missed: usize,
     ) -> Result<(), (usize, EncodeError)> {
-        self.overflow.clear();
         let secret = self.secret;
         let range = |piece: usize| {
             let start = match piece.checked_sub(1) {
@@ -120,7 +166,12 @@ impl Block {
                 let hash = key.hash(secret);
                 self.long_keys[miss % BLOCK] = key;
                 self.hashes[piece] = hash;
-                self.cache.prefetch_long(hash);
+                match len {
+                    ..=LONG => self.cache.prefetch_long(hash),
+                    _ => self.cache.prefetch_longest(hash),
+                }
+            } else {
+                self.hashes[piece] = secret.hash(self.keys[piece]);
             }
             tables.seed.prefetch_slot(self.hashes[piece]);
         }
@@ -139,21 +190,19 @@ impl Block {
                 if let Some(id) = tables.seed.short(found, hash, key) {
                     let tokens = [id | 1 << COUNT_SHIFT, 0, 0, 0];
                     self.tokens[piece] = tokens;
-                    self.cache.short_lines().keep(hash, key, tokens);
+                    let line = self.lines[piece];
+                    self.cache.short_lines().keep(line, key, tokens);
                     continue;
                 }
             } else {
-                let is_kept = end - start <= LONG;
-                if is_kept && self.find_long(piece, self.long_keys[miss]) {
+                let bytes = text.get(start..end).unwrap_or_default();
+                if self.find_long(piece, self.long_keys[miss], bytes) {
                     continue;
                 }
-                let bytes = text.get(start..end).unwrap_or_default();
                 let vocabulary = tables.whole.vocabulary();
                 if let Some(id) = tables.seed.long(vocabulary, found, hash, bytes) {
                     self.tokens[piece] = [id | 1 << COUNT_SHIFT, 0, 0, 0];
-                    if is_kept {
-                        self.cache.keep_long(hash, self.long_keys[miss], &[id]);
-                    }
+                    self.keep_long(piece, miss, bytes, &[id]);
                     continue;
                 }
             }
@@ -165,6 +214,7 @@ impl Block {
     }
 
     /// Fills in the tokens of the first `left` of `misses`, which are in no cache and no token.
+    #[inline(always)]
     fn merge_all(
         &mut self,
         tables: &Tables,
@@ -185,7 +235,7 @@ impl Block {
                 let piece = self.misses[miss] as usize % BLOCK;
                 let (start, end) = range(piece);
                 let bytes = text.get(start..end).unwrap_or_default();
-                if self.is_known(piece, miss, bytes.len()) {
+                if self.is_known(piece, miss, bytes) {
                     continue;
                 }
                 let merging = &mut self.merging[order[running % AT_ONCE] % AT_ONCE];
@@ -198,7 +248,7 @@ impl Block {
                         .encode_span(bytes, &mut self.overflow)
                         .map_err(|error| (piece, error.shifted(start)))?;
                     self.tokens[piece] = overflowed(start_of, self.overflow.len());
-                    self.keep(piece, miss, bytes.len());
+                    self.keep(piece, miss, bytes);
                 }
             }
             if running == 0 {
@@ -217,64 +267,84 @@ impl Block {
                 let start = self.overflow.len();
                 merging.append_to(&mut self.overflow);
                 self.tokens[piece] = overflowed(start, self.overflow.len());
-                self.keep(piece, miss, to - from);
+                self.keep(piece, miss, text.get(from..to).unwrap_or_default());
                 running -= 1;
                 order.swap(number % AT_ONCE, running % AT_ONCE);
             }
         }
     }
 
-    /// Fills in the tokens of a piece of `len` bytes if the cache has them: it may have come before in
-    /// this block.
-    fn is_known(&mut self, piece: usize, miss: usize, len: usize) -> bool {
-        let hash = self.hashes[piece];
-        if len <= SHORT {
+    /// Fills in the tokens of a piece if the cache has them: it may have come before in this block.
+    fn is_known(&mut self, piece: usize, miss: usize, bytes: &[u8]) -> bool {
+        if bytes.len() <= SHORT {
+            let (line, key) = (self.lines[piece], &self.keys[piece]);
             let lines = self.cache.short_lines();
-            lines.read(hash, self.keys[piece], &mut self.tokens[piece])
+            lines.read(Portable, line, key, &mut self.tokens[piece])
         } else {
-            len <= LONG && self.find_long(piece, self.long_keys[miss])
+            self.find_long(piece, self.long_keys[miss], bytes)
         }
     }
 
     /// Keeps the tokens of a piece, which are at the end of the overflow, and takes them from there if they
     /// are few.
-    fn keep(&mut self, piece: usize, miss: usize, len: usize) {
-        let hash = self.hashes[piece];
+    fn keep(&mut self, piece: usize, miss: usize, bytes: &[u8]) {
         let start = self.tokens[piece][1] as usize;
-        let tokens = self.overflow.get(start..).unwrap_or_default();
-        if (SHORT + 1..=LONG).contains(&len) && tokens.len() <= LONG_TOKENS {
-            self.cache
-                .keep_long(hash, self.long_keys[miss % BLOCK], tokens);
-        }
-        if tokens.is_empty() || tokens.len() > 4 {
-            return;
+        let overflow = std::mem::take(&mut self.overflow);
+        let tokens = overflow.get(start..).unwrap_or_default();
+        if bytes.len() > SHORT {
+            self.keep_long(piece, miss, bytes, tokens);
         }
         let mut found = [0; 4];
-        for (place, &token) in found.iter_mut().zip(tokens) {
-            *place = token;
+        let is_few = !tokens.is_empty() && tokens.len() <= 4;
+        if is_few {
+            for (place, &token) in found.iter_mut().zip(tokens) {
+                *place = token;
+            }
+            found[0] |= (tokens.len() as u32) << COUNT_SHIFT;
         }
-        found[0] |= (tokens.len() as u32) << COUNT_SHIFT;
-        if len <= SHORT {
-            self.cache.short_lines().keep(hash, self.keys[piece], found);
+        self.overflow = overflow;
+        if is_few {
+            if bytes.len() <= SHORT {
+                let line = self.lines[piece];
+                self.cache.short_lines().keep(line, self.keys[piece], found);
+            }
+            self.tokens[piece] = found;
+            self.overflow.truncate(start);
         }
-        self.tokens[piece] = found;
-        self.overflow.truncate(start);
     }
 
-    /// Fills in the tokens of a piece with this long key, if the cache has them.
-    fn find_long(&mut self, piece: usize, key: LongKey) -> bool {
-        let Some([first, second]) = self.cache.long_tokens(self.hashes[piece], key) else {
+    /// Keeps the tokens of a piece of more than [`SHORT`] bytes, if it is not too long.
+    fn keep_long(&mut self, piece: usize, miss: usize, bytes: &[u8], tokens: &[TokenId]) {
+        let hash = self.hashes[piece];
+        if bytes.len() > LONG {
+            self.cache.keep_longest(hash, bytes, tokens);
+        } else if tokens.len() <= LONG_TOKENS {
+            let key = self.long_keys[miss % BLOCK];
+            self.cache.keep_long(hash, key, tokens);
+        }
+    }
+
+    /// Fills in the tokens of a piece of more than [`SHORT`] bytes, if the cache has them.
+    fn find_long(&mut self, piece: usize, key: LongKey, bytes: &[u8]) -> bool {
+        let hash = self.hashes[piece];
+        let found = if bytes.len() > LONG {
+            let found = self.cache.longest_tokens(hash, bytes);
+            found.map(|found| found.as_slice())
+        } else {
+            let found = self.cache.long_tokens(hash, key);
+            found.map(|found| found.as_flattened())
+        };
+        let Some(&[head, second, third, fourth, ..]) = found else {
             return false;
         };
-        let count = first[0] >> COUNT_SHIFT;
+        let count = head >> COUNT_SHIFT;
         self.tokens[piece] = if count <= 4 {
-            *first
+            [head, second, third, fourth]
         } else {
             let start = self.overflow.len();
-            let [head, rest @ ..] = *first;
+            let rest = found.unwrap_or_default().iter().take(count as usize);
             self.overflow.push(head & ID_BITS);
-            let rest = rest.iter().chain(second).take(count as usize - 1);
-            self.overflow.extend(rest);
+            self.overflow.extend(rest.skip(1));
             overflowed(start, self.overflow.len())
         };
         true
@@ -288,7 +358,6 @@ impl Block {
         ids: &mut Vec<TokenId>,
         counts: Option<&mut Vec<u32>>,
     ) {
-        let mut at = 0;
         if let Some(counts) = counts {
             counts.extend(self.tokens.iter().take(count).map(|tokens| {
                 match tokens[0] >> COUNT_SHIFT {
@@ -297,21 +366,59 @@ impl Block {
                 }
             }));
         }
-        for &[head, second, third, fourth] in self.tokens.iter().take(count) {
+        // So that a few can be copied as many, whichever they are.
+        self.overflow.extend([0; FEW]);
+        for part in self.tokens[..count.min(BLOCK)].chunks(PART) {
+            let mut left = part;
+            loop {
+                let (pieces, tokens) = self.emitted.fill(left, &self.overflow);
+                ids.extend_from_slice(self.emitted.tokens.get(..tokens).unwrap_or_default());
+                let Some((&[_, start, end, _], rest)) =
+                    left.get(pieces..).and_then(<[_]>::split_first)
+                else {
+                    break;
+                };
+                let range = start as usize..end as usize;
+                ids.extend_from_slice(self.overflow.get(range).unwrap_or_default());
+                left = rest;
+            }
+        }
+        self.overflow.clear();
+    }
+}
+
+/// The tokens of the pieces of a part, and room for a last piece.
+struct Emitted {
+    tokens: [TokenId; FEW * (PART + 1)],
+}
+
+impl Emitted {
+    /// Writes the tokens of `pieces`, up to the first that has more than [`FEW`]; returns how many pieces
+    /// these are and how many tokens.
+    #[inline(always)]
+    fn fill(&mut self, pieces: &[Tokens], overflow: &[TokenId]) -> (usize, usize) {
+        let mut at = 0;
+        for (piece, &[head, second, third, fourth]) in pieces.iter().enumerate() {
             let number = head >> COUNT_SHIFT;
             if number == OVERFLOW {
-                ids.extend_from_slice(self.emitted.get(..at).unwrap_or_default());
-                at = 0;
-                let range = second as usize..third as usize;
-                ids.extend_from_slice(self.overflow.get(range).unwrap_or_default());
+                let few = overflow.get(second as usize..);
+                let few = few.and_then(<[_]>::first_chunk::<FEW>);
+                let room = self.tokens.get_mut(at..);
+                let room = room.and_then(<[_]>::first_chunk_mut::<FEW>);
+                let number = (third - second) as usize;
+                let (Some(few), Some(room), 0..=FEW) = (few, room, number) else {
+                    return (piece, at);
+                };
+                *room = *few;
+                at += number;
                 continue;
             }
-            if let Some(room) = self.emitted.get_mut(at..at + 4) {
+            if let Some(room) = self.tokens.get_mut(at..at + 4) {
                 room.copy_from_slice(&[head & ID_BITS, second, third, fourth]);
             }
             at += number as usize;
         }
-        ids.extend_from_slice(self.emitted.get(..at).unwrap_or_default());
+        (pieces.len(), at)
     }
 }
 

@@ -1,20 +1,23 @@
-//! What one thread remembers of pieces: two caches of fixed size.
+//! What one thread remembers of pieces: three caches of fixed size.
 //!
-//! Both are arrays of lines of 64 bytes, chosen by a keyed hash. A new entry takes the place of an
-//! old one; nothing grows and nothing is wiped. A collision costs one miss, so the worst that a
-//! text can do is to miss always.
+//! All are arrays of entries, chosen by a keyed hash, of one line of 64 bytes or of three. A new entry takes
+//! the place of an old one; nothing grows and nothing is wiped. A collision costs one miss, so the worst
+//! that a text can do is to miss always.
 //!
 //! ```text
-//! short pieces  key 15 bytes, length | another key | 4 tokens of the one | 4 of the other
-//! long pieces   key 31 bytes, length               | 8 tokens
+//! short pieces    key 15 bytes, length | another key | 4 tokens of the one | 4 of the other
+//! long pieces     key 31 bytes, length               | 8 tokens
+//! longest pieces  key 127 bytes, length                                 | 15 tokens
 //! ```
+//!
+//! The longest are few, runs of one character most of them, and take the longest to merge.
 //!
 //! The first token of an entry has the number of tokens in its highest bits.
 
 use std::ops::Range;
 
 use super::hash::Secret;
-use super::hints::{prefer_large_pages, prefetch};
+use super::machine::{Tier, prefer_large_pages, prefetch};
 
 /// Tokens of an entry; the number of them in the highest bits of the first.
 pub(super) type Tokens = [u32; 4];
@@ -36,11 +39,18 @@ pub(super) const SHORT: usize = 15;
 pub(super) const LONG: usize = 31;
 /// The most tokens of an entry for a long piece.
 pub(super) const LONG_TOKENS: usize = 8;
+/// The longest piece that is kept, and the most tokens of one that is longer than [`LONG`].
+pub(super) const LONGEST: usize = 127;
+pub(super) const LONGEST_TOKENS: usize = 15;
+/// The most entries for such pieces.
+const LONGEST_ENTRIES: usize = 1024;
 
 /// Two ways: the keys, then the tokens of each.
-type ShortLine = [[u32; 4]; 4];
+pub(super) type ShortLine = [[u32; 4]; 4];
 /// The key in two halves, then the tokens.
 type LongLine = [[u32; 4]; 4];
+/// The key, then the tokens.
+type LongestEntry = [[u32; 16]; 3];
 
 pub(super) struct Cache {
     /// The lines in quarters: those for short pieces, then those for long ones. One line more than there
@@ -48,13 +58,16 @@ pub(super) struct Cache {
     quarters: Vec<[u32; 4]>,
     short: Range<usize>,
     long_lines: u64,
+    longest: Vec<LongestEntry>,
 }
 
 impl Cache {
-    /// A cache of at most `bytes`, or of four lines where that is less. Memory that is never used
+    /// A cache of at most `bytes`, or of five entries where that is less. Memory that is never used
     /// is never touched.
     pub(super) fn new(bytes: usize) -> Self {
-        // Three quarters for short pieces.
+        // At most a sixteenth for the longest pieces, three quarters of the rest for short ones.
+        let longest = (bytes / 16 / size_of::<LongestEntry>()).clamp(1, LONGEST_ENTRIES);
+        let bytes = bytes.saturating_sub(longest * size_of::<LongestEntry>());
         let long_lines = (bytes / 4 / LINE).max(2);
         let short_lines = (bytes / LINE).saturating_sub(long_lines).max(2);
         let quarters = vec![[0; 4]; 4 * (short_lines + long_lines + 1)];
@@ -68,6 +81,7 @@ impl Cache {
             quarters,
             short: from..from + 4 * short_lines,
             long_lines: long_lines as u64,
+            longest: vec![[[0; 16]; 3]; longest],
         }
     }
 
@@ -112,6 +126,41 @@ impl Cache {
         }
     }
 
+    /// Asks for the entry of a piece of more than [`LONG`] bytes with this hash.
+    #[inline(always)]
+    pub(super) fn prefetch_longest(&self, hash: u64) {
+        prefetch(&self.longest, self.longest_entry(hash));
+    }
+
+    /// The tokens of a piece of more than [`LONG`] bytes, if they are there.
+    pub(super) fn longest_tokens(&self, hash: u64, piece: &[u8]) -> Option<&[u32; 16]> {
+        let key = longest_key(piece)?;
+        let [low, high, tokens] = self.longest.get(self.longest_entry(hash))?;
+        (*low == key[0] && *high == key[1]).then_some(tokens)
+    }
+
+    /// Keeps the `tokens` of such a piece, if neither has too many.
+    pub(super) fn keep_longest(&mut self, hash: u64, piece: &[u8], tokens: &[u32]) {
+        let place = self.longest_entry(hash);
+        let Some([low, high]) = longest_key(piece).filter(|_| tokens.len() <= LONGEST_TOKENS)
+        else {
+            return;
+        };
+        if let (Some(entry), Some(&first)) = (self.longest.get_mut(place), tokens.first()) {
+            let mut all = [0; 16];
+            for (place, &token) in all.iter_mut().zip(tokens) {
+                *place = token;
+            }
+            all[0] = first | (tokens.len() as u32) << COUNT_SHIFT;
+            *entry = [low, high, all];
+        }
+    }
+
+    #[inline(always)]
+    fn longest_entry(&self, hash: u64) -> usize {
+        scaled(hash, self.longest.len() as u64)
+    }
+
     #[inline(always)]
     fn long_line(&self, hash: u64) -> usize {
         self.short.end + 4 * scaled(hash, self.long_lines)
@@ -123,35 +172,35 @@ pub(super) struct ShortLines<'c> {
 }
 
 impl ShortLines<'_> {
+    /// The number of the line of a key with this hash.
     #[inline(always)]
-    fn line(&self, hash: u64) -> usize {
-        scaled(hash, self.lines.len() as u64)
+    pub(super) fn line(&self, hash: u64) -> u32 {
+        scaled(hash, self.lines.len() as u64) as u32
     }
 
-    /// Asks for the line of a key with this hash.
+    /// Asks for a line.
     #[inline(always)]
-    pub(super) fn prefetch(&self, hash: u64) {
-        prefetch(self.lines, self.line(hash));
+    pub(super) fn prefetch(&self, line: u32) {
+        prefetch(self.lines, line as usize);
     }
 
     /// Writes the tokens of `key` in its line to `tokens`, and returns whether they are there; if not,
     /// it writes any tokens.
     #[inline(always)]
-    pub(super) fn read(&self, hash: u64, key: u128, tokens: &mut Tokens) -> bool {
-        let Some([first, second, of_first, of_second]) = self.lines.get(self.line(hash)) else {
+    pub(super) fn read(&self, tier: impl Tier, line: u32, key: &u128, tokens: &mut Tokens) -> bool {
+        let Some(line) = self.lines.get(line as usize) else {
             return false;
         };
-        let in_second = same(*second, key);
-        *tokens = *if in_second { of_second } else { of_first };
-        same(*first, key) | in_second
+        let (quarter, is_there) = tier.find(line, key);
+        *tokens = line[quarter % 4];
+        is_there
     }
 
     /// Keeps the tokens of `key` in the first way; what was there goes to the second. A piece that came
     /// twice in one block is kept once.
     #[inline(always)]
-    pub(super) fn keep(&mut self, hash: u64, key: u128, tokens: Tokens) {
-        let line = self.line(hash);
-        if let Some(line) = self.lines.get_mut(line) {
+    pub(super) fn keep(&mut self, line: u32, key: u128, tokens: Tokens) {
+        if let Some(line) = self.lines.get_mut(line as usize) {
             let [first, _, of_first, _] = *line;
             if same(first, key) {
                 return;
@@ -192,6 +241,20 @@ impl LongKey {
     }
 }
 
+/// The bytes of a piece, zeros, and its length in the last byte; `None` where it is too long.
+fn longest_key(piece: &[u8]) -> Option<[[u32; 16]; 2]> {
+    let mut bytes = [0; LONGEST + 1];
+    bytes.get_mut(..piece.len())?.copy_from_slice(piece);
+    bytes[LONGEST] = match piece.len() {
+        0..=LONGEST => piece.len() as u8,
+        _ => return None,
+    };
+    let (words, _) = bytes.as_chunks::<4>();
+    let (halves, _) = words.as_chunks::<16>();
+    let half = |half: usize| halves.get(half).map(|half| half.map(u32::from_le_bytes));
+    Some([half(0)?, half(1)?])
+}
+
 /// The bytes from `start` to the end of the text, 16 at most.
 #[cold]
 fn last_bytes(text: &[u8], start: usize) -> u128 {
@@ -220,17 +283,26 @@ fn words(key: u128) -> [u32; 4] {
 }
 
 #[inline(always)]
-fn same(words: [u32; 4], key: u128) -> bool {
+pub(super) fn same(words: [u32; 4], key: u128) -> bool {
     words == self::words(key)
 }
 
-/// The bytes of a piece, zeros, and its length in the last byte; [`NO_KEY`] where it is too long.
+/// The bytes of a piece, zeros, and its length in the last byte; a key of none where it is too long.
 #[inline(always)]
 pub(super) fn short_key(text: &[u8], start: usize, len: usize) -> u128 {
-    let bytes = match text.get(start..start + 16).and_then(<[u8]>::first_chunk) {
-        Some(bytes) => u128::from_le_bytes(*bytes),
-        None => last_bytes(text, start),
-    };
+    let key = short_key_inside(text, start, len);
+    key.unwrap_or_else(|| masked(last_bytes(text, start), len))
+}
+
+/// The same, if the text goes on for as many bytes as a key has.
+#[inline(always)]
+pub(super) fn short_key_inside(text: &[u8], start: usize, len: usize) -> Option<u128> {
+    let bytes = text.get(start..)?.first_chunk()?;
+    Some(masked(u128::from_le_bytes(*bytes), len))
+}
+
+#[inline(always)]
+fn masked(bytes: u128, len: usize) -> u128 {
     let (mask, length) = KEYS[len.min(SHORT + 1)];
     bytes & mask | length
 }

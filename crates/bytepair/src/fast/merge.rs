@@ -5,7 +5,7 @@
 
 use bpe_core::{Merge, PairTable, TokenId};
 
-use super::hints::prefetch;
+use super::machine::prefetch;
 
 /// The most units that are merged here: the steps are quadratic in them. A bit each, and a power of two,
 /// so that the arrays need no check.

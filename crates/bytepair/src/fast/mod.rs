@@ -8,7 +8,7 @@
 //! | `characters` | the units that merging starts from |
 //! | `merge` | merging the few units of short pieces, several in turn |
 //! | `hash` | the keyed hash of all of these |
-//! | `hints` | the only `unsafe`: hints, without which nothing changes but time |
+//! | `machine` | what the processor and the system can do; the only `unsafe` |
 //!
 //! The tokens of a piece depend on nothing but its bytes, so what the cache says is what merging would
 //! say, whatever the dictionary.
@@ -18,21 +18,25 @@ mod cache;
 mod characters;
 mod hash;
 #[allow(unsafe_code)]
-mod hints;
+mod machine;
 mod merge;
 mod seed;
 
 #[cfg(feature = "dfa")]
-pub(crate) use self::hints::prefetch;
+pub(crate) use self::machine::prefetch;
 
 use std::sync::Arc;
 
 use bpe_core::{CanonicalForm, EncodeError, SpanEncoder, TokenId};
+use bpe_lexers::InstructionSet;
 
 use self::block::{BLOCK, Block};
 use self::cache::ID_BITS;
 use self::characters::Characters;
 use self::hash::Secret;
+#[cfg(target_arch = "x86_64")]
+use self::machine::Avx512;
+use self::machine::{Portable, Tier, Work};
 use self::merge::{Ascii, Merging, ROOM};
 use self::seed::Seed;
 use crate::pieces::{Pieces, WholePieces, encode_plainly};
@@ -43,6 +47,8 @@ pub(crate) struct FastEncoder {
     /// For pieces of more than some units.
     encoder: Box<dyn SpanEncoder>,
     cache_bytes: usize,
+    #[cfg(target_arch = "x86_64")]
+    avx512: Option<Avx512>,
     /// Made when the first piece comes.
     block: Option<Box<Block>>,
 }
@@ -58,12 +64,13 @@ struct Tables {
 }
 
 impl FastEncoder {
-    /// An encoder over `whole` and `encoder`; `None` where ids leave no room for a number of tokens.
+    /// An encoder over `whole` and `encoder` with instructions of `set`; `None` where ids leave no room for a number of tokens.
     pub(crate) fn new(
         whole: &Arc<WholePieces>,
         canonical: &Arc<CanonicalForm>,
         encoder: Box<dyn SpanEncoder>,
         cache_bytes: usize,
+        set: InstructionSet,
     ) -> Option<Self> {
         let vocabulary = whole.vocabulary();
         let most = vocabulary.max_id().unwrap_or(0);
@@ -80,6 +87,10 @@ impl FastEncoder {
             }),
             encoder,
             cache_bytes,
+            #[cfg(target_arch = "x86_64")]
+            avx512: (set == InstructionSet::Avx512)
+                .then(Avx512::detect)
+                .flatten(),
             block: None,
         })
     }
@@ -104,6 +115,8 @@ impl FastEncoder {
             tables: Arc::clone(&self.tables),
             encoder: self.encoder.clone_box(),
             cache_bytes: self.cache_bytes,
+            #[cfg(target_arch = "x86_64")]
+            avx512: self.avx512,
             block: None,
         }
     }
@@ -118,7 +131,7 @@ impl FastEncoder {
         text: &[u8],
         pieces: Pieces<'_>,
         ids: &mut Vec<TokenId>,
-        mut counts: Option<&mut Vec<u32>>,
+        counts: Option<&mut Vec<u32>>,
     ) -> Result<(), (usize, EncodeError)> {
         let last = pieces.ends.last().copied().unwrap_or(0);
         if u32::try_from(last).is_err() {
@@ -127,19 +140,50 @@ impl FastEncoder {
             return encode_plainly(whole, encoder, text, pieces, ids, counts);
         }
         let text = text.get(pieces.offset..).unwrap_or_default();
-        let mut block = self
-            .block
-            .take()
-            .unwrap_or_else(|| Box::new(Block::new(self.cache_bytes)));
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx512) = self.avx512 {
+            let blocks = Blocks {
+                encoder: self,
+                tier: avx512,
+                text,
+                pieces,
+                ids,
+                counts,
+            };
+            return avx512.run(blocks);
+        }
+        self.encode_blocks(Portable, text, pieces, ids, counts)
+    }
+
+    #[inline(always)]
+    fn encode_blocks<T: Tier>(
+        &mut self,
+        tier: T,
+        text: &[u8],
+        pieces: Pieces<'_>,
+        ids: &mut Vec<TokenId>,
+        mut counts: Option<&mut Vec<u32>>,
+    ) -> Result<(), (usize, EncodeError)> {
+        let mut block = match self.block.take() {
+            Some(block) => block,
+            None => new_block(self.cache_bytes),
+        };
         let mut start = pieces.start;
         let mut done = 0;
         let mut result = Ok(());
         for ends in pieces.ends.chunks(BLOCK) {
-            block.find_keys(text, start, ends);
-            let missed = block.probe(ends.len());
+            let missed = block.look_up(tier, text, start, ends);
             let settled = match missed {
                 0 => Ok(()),
-                _ => block.settle(&self.tables, &mut *self.encoder, text, start, ends, missed),
+                _ => tier.run(Settling {
+                    block: &mut block,
+                    tables: &self.tables,
+                    encoder: &mut *self.encoder,
+                    text,
+                    start,
+                    ends,
+                    missed,
+                }),
             };
             let count = match settled {
                 Ok(()) => ends.len(),
@@ -155,6 +199,69 @@ impl FastEncoder {
         }
         self.block = Some(block);
         result
+    }
+}
+
+/// A function of its own, since it needs a stack of many pages.
+#[cold]
+#[inline(never)]
+fn new_block(cache_bytes: usize) -> Box<Block> {
+    Box::new(Block::new(cache_bytes))
+}
+
+/// [`FastEncoder::encode_blocks`], as work.
+struct Blocks<'a, T> {
+    encoder: &'a mut FastEncoder,
+    tier: T,
+    text: &'a [u8],
+    pieces: Pieces<'a>,
+    ids: &'a mut Vec<TokenId>,
+    counts: Option<&'a mut Vec<u32>>,
+}
+
+impl<T: Tier> Work for Blocks<'_, T> {
+    type Output = Result<(), (usize, EncodeError)>;
+
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        let Self {
+            encoder,
+            tier,
+            text,
+            pieces,
+            ids,
+            counts,
+        } = self;
+        encoder.encode_blocks(tier, text, pieces, ids, counts)
+    }
+}
+
+/// [`Block::settle`], as work.
+struct Settling<'a> {
+    block: &'a mut Block,
+    tables: &'a Tables,
+    encoder: &'a mut dyn SpanEncoder,
+    text: &'a [u8],
+    start: usize,
+    ends: &'a [usize],
+    missed: usize,
+}
+
+impl Work for Settling<'_> {
+    type Output = Result<(), (usize, EncodeError)>;
+
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        let Self {
+            block,
+            tables,
+            encoder,
+            text,
+            start,
+            ends,
+            missed,
+        } = self;
+        block.settle(tables, encoder, text, start, ends, missed)
     }
 }
 

@@ -12,7 +12,7 @@ use bpe_core::{TokenId, Vocabulary};
 
 use super::cache::{LongKey, SHORT, short_key};
 use super::hash::Secret;
-use super::hints::{prefer_large_pages, prefetch};
+use super::machine::{prefer_large_pages, prefetch};
 use crate::pieces::WholePieces;
 
 /// Tokens that are inserted together.

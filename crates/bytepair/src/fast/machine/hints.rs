@@ -1,4 +1,4 @@
-//! Hints to the processor and to the system about memory: the only module of this crate with `unsafe`.
+//! Hints to the processor and to the system about memory.
 //!
 //! The caches of a thread and the tables of a vocabulary are larger than a second-level cache, so most
 //! reads of them wait for the third. The places of many pieces are known before any of them is read;
@@ -24,7 +24,7 @@ pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
 
 /// Asks the system to back `memory`, which nobody has written to yet, with large pages, if it is as long as
 /// one. It may refuse.
-pub(super) fn prefer_large_pages<T>(memory: &[T]) {
+pub(in crate::fast) fn prefer_large_pages<T>(memory: &[T]) {
     #[cfg(all(
         target_os = "linux",
         target_pointer_width = "64",
