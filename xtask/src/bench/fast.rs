@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use bpe_lexers::{FastLexer, InstructionSet};
 use bytepair::{Algorithm, Tokenizer, TokenizerBuilder};
 use serde_json::{Value, json};
 
@@ -43,6 +44,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Error> {
     for name in &arguments.vocabulary {
         let tokenizer = Tokenizer::from_name(name)?;
         throughput(&tokenizer, &corpora, arguments.rounds, &mut report)?;
+        instruction_sets(&tokenizer, &corpora, arguments.rounds, &mut report)?;
         calls(&tokenizer, &corpora, arguments.rounds, &mut report)?;
         worst_inputs(&tokenizer, &corpora, arguments.rounds, &mut report)?;
     }
@@ -191,6 +193,69 @@ fn throughput(
                 "lexing_nanoseconds_per_piece": lexing,
             }));
         }
+    }
+    Ok(())
+}
+
+/// What the instructions of newer processors are worth, in the lexer and in the encoder together.
+fn instruction_sets(
+    tokenizer: &Tokenizer,
+    texts: &[Text],
+    rounds: usize,
+    report: &mut Report,
+) -> Result<(), Error> {
+    let name = tokenizer.name().unwrap_or_default();
+    let sets = InstructionSet::available();
+    let tokenizers = sets
+        .iter()
+        .map(|&set| {
+            let lexer = FastLexer::with_instructions(&tokenizer.patterns()[0], set)?;
+            let builder = tokenizer.to_builder().custom_lexers(vec![Box::new(lexer)]);
+            Ok(builder.build()?)
+        })
+        .collect::<Result<Vec<_>, Error>>()?;
+    report.line("");
+    report.line(&format!(
+        "{name}: MB/s half warm and warm with each instruction set"
+    ));
+    report.line("");
+    let labels = sets.iter().map(|set| format!("{set:?}"));
+    let labels: Vec<String> = labels.collect();
+    report.line(&format!("| | {} |", labels.join(" | ")));
+    report.line(&format!("|---|{}", "---|".repeat(sets.len())));
+    for text in texts {
+        let expected = tokenizer.encode(&text.second)?;
+        let mut best = vec![[const { Vec::new() }; 3]; sets.len()];
+        for _ in 0..rounds.max(1) {
+            for (tokenizer, best) in tokenizers.iter().zip(&mut best) {
+                let mut worker = tokenizer.worker();
+                let mut ids = Vec::with_capacity(text.second.len());
+                let halves = [&text.first, &text.second, &text.second];
+                for (half, best) in halves.into_iter().zip(best) {
+                    ids.clear();
+                    time_parts(half, best, |part| Ok(worker.encode_into(part, &mut ids)?))?;
+                }
+            }
+        }
+        let mut cells = Vec::new();
+        for ((tokenizer, best), label) in tokenizers.iter().zip(best).zip(&labels) {
+            if tokenizer.encode(&text.second)? != expected {
+                return Err(format!("{name}, {}, {label}: the ids differ", text.name).into());
+            }
+            let [_, half_warm, warm] = best.map(|parts| {
+                let seconds: f64 = parts.iter().sum();
+                text.second.len() as f64 / seconds / 1e6
+            });
+            cells.push(format!("{half_warm:.0}, {warm:.0}"));
+            report.results.push(json!({
+                "vocabulary": name,
+                "corpus": text.name,
+                "instruction_set": label,
+                "half_warm_megabytes_per_second": half_warm,
+                "warm_megabytes_per_second": warm,
+            }));
+        }
+        report.line(&format!("| {} | {} |", text.name, cells.join(" | ")));
     }
     Ok(())
 }
