@@ -428,14 +428,19 @@ impl<V> Walk<'_, V> {
         let mut limit = FIRST_BATCH;
         while position < segment.len() {
             self.ends.clear();
-            let beyond = lexer.pre_token_ends(segment, position, limit, self.ends);
-            limit = (2 * limit).min(LARGEST_BATCH);
             // A lexer of a caller may return anything: what is right before its first fault counts. The fast
-            // engine is ours, and as fast as this check.
-            let (right, fault) = match lexer.as_fast() {
-                Some(_) => (&**self.ends, None),
-                None => right_ends(segment, position, self.ends),
+            // engine is ours, and not much slower than this check.
+            let (beyond, (right, fault)) = match lexer.as_fast() {
+                Some(fast) => {
+                    let beyond = fast.ends(segment, position, limit, self.ends);
+                    (Ok(beyond), (&**self.ends, None))
+                }
+                None => {
+                    let beyond = lexer.pre_token_ends(segment, position, limit, self.ends);
+                    (beyond, right_ends(segment, position, self.ends))
+                }
             };
+            limit = (2 * limit).min(LARGEST_BATCH);
             let first = position;
             position = right.last().copied().unwrap_or(position);
             if !right.is_empty() {

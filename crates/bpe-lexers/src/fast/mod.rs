@@ -206,6 +206,52 @@ impl FastLexer {
         self.has_gaps_among_pieces() && deepseek::is_gap(self.table, piece)
     }
 
+    fn next(&self, segment: &str, start: usize) -> Option<Range<usize>> {
+        let text = segment.as_bytes();
+        let mut start = to_boundary(segment, start);
+        while start < text.len() {
+            let end = match self.find {
+                // Every character is white space, a letter, a number or none of them, so some branch of
+                // each of these families always matches.
+                Find::Pieces { end, .. } => Some(end(self.table, text, start)),
+                Find::Matches(end) => end(self.table, text, start),
+            };
+            if let Some(end) = end {
+                return Some(start..end);
+            }
+            start = to_boundary(segment, start + 1);
+        }
+        None
+    }
+
+    /// As [`Lexer::pre_token_ends`]: ascending ends of whole characters, whatever a caller's lexer that has this one
+    /// inside may do.
+    pub(crate) fn ends(
+        &self,
+        segment: &str,
+        start: usize,
+        limit: usize,
+        ends: &mut Vec<usize>,
+    ) -> Option<Range<usize>> {
+        let text = segment.as_bytes();
+        let mut start = to_boundary(segment, start);
+        let find = match self.find {
+            Find::Pieces { ends: find, .. } => {
+                find(self.table, text, start, limit, ends);
+                return None;
+            }
+            Find::Matches(find) => find,
+        };
+        for _ in 0..limit {
+            match find(self.table, text, start) {
+                Some(end) => start = end,
+                None => return self.next(segment, start),
+            }
+            ends.push(start);
+        }
+        None
+    }
+
     /// Returns the instructions that this lexer uses.
     pub fn instructions(&self) -> InstructionSet {
         self.set
@@ -228,21 +274,7 @@ impl Lexer for FastLexer {
         segment: &str,
         start: usize,
     ) -> Result<Option<Range<usize>>, LexError> {
-        let text = segment.as_bytes();
-        let mut start = to_boundary(segment, start);
-        while start < text.len() {
-            let end = match self.find {
-                // Every character is white space, a letter, a number or none of them, so some branch of
-                // each of these families always matches.
-                Find::Pieces { end, .. } => Some(end(self.table, text, start)),
-                Find::Matches(end) => end(self.table, text, start),
-            };
-            if let Some(end) = end {
-                return Ok(Some(start..end));
-            }
-            start = to_boundary(segment, start + 1);
-        }
-        Ok(None)
+        Ok(self.next(segment, start))
     }
 
     fn pre_token_ends(
@@ -252,23 +284,7 @@ impl Lexer for FastLexer {
         limit: usize,
         ends: &mut Vec<usize>,
     ) -> Result<Option<Range<usize>>, LexError> {
-        let text = segment.as_bytes();
-        let mut start = to_boundary(segment, start);
-        let find = match self.find {
-            Find::Pieces { ends: find, .. } => {
-                find(self.table, text, start, limit, ends);
-                return Ok(None);
-            }
-            Find::Matches(find) => find,
-        };
-        for _ in 0..limit {
-            match find(self.table, text, start) {
-                Some(end) => start = end,
-                None => return self.next_pre_token(segment, start),
-            }
-            ends.push(start);
-        }
-        Ok(None)
+        Ok(self.ends(segment, start, limit, ends))
     }
 
     fn as_fast(&self) -> Option<&FastLexer> {
