@@ -429,7 +429,7 @@ impl<V> Walk<'_, V> {
         while position < segment.len() {
             self.ends.clear();
             // A lexer of a caller may return anything: what is right before its first fault counts. The fast
-            // engine is ours, and not much slower than this check.
+            // engine is ours, and its ends are right.
             let (beyond, (right, fault)) = match lexer.as_fast() {
                 Some(fast) => {
                     let beyond = fast.ends(segment, position, limit, self.ends);

@@ -272,10 +272,7 @@ impl TokenizerBuilder {
         let policy = Policy::new(self.policy, &specials)?;
         // Those of the lexer, so that one choice holds for both.
         let set = lexers.first().and_then(|lexer| lexer.as_fast());
-        let set = set
-            .map(FastLexer::instructions)
-            .or_else(|| InstructionSet::available().pop());
-        let set = set.unwrap_or(InstructionSet::Portable);
+        let set = set.map_or_else(InstructionSet::best, FastLexer::instructions);
         let pool = Pool::new(Engines {
             spanner: Spanner::new(lexers.clone()),
             pieces: PieceEncoder::new(&self.canonical, chosen, self.cache_bytes, set),

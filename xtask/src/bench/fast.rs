@@ -137,14 +137,7 @@ fn throughput(
         let mut pieces = [0; 2];
         for _ in 0..rounds.max(1) {
             for (path, tokenizer) in [tokenizer, &plain].into_iter().enumerate() {
-                let mut worker = tokenizer.worker();
-                let halves = [&text.first, &text.second, &text.second];
-                for (state, half) in halves.into_iter().enumerate() {
-                    let mut ids = Vec::with_capacity(half.len());
-                    time_parts(half, &mut best[3 * path + state], |part| {
-                        Ok(worker.encode_into(part, &mut ids)?)
-                    })?;
-                }
+                time_states(tokenizer, text, &mut best[3 * path..3 * path + 3])?;
             }
             pieces[1] = 0;
             let mut lexer = tokenizer.patterns()[0].lexer(bytepair::Engine::Auto)?;
@@ -228,13 +221,7 @@ fn instruction_sets(
         let mut best = vec![[const { Vec::new() }; 3]; sets.len()];
         for _ in 0..rounds.max(1) {
             for (tokenizer, best) in tokenizers.iter().zip(&mut best) {
-                let mut worker = tokenizer.worker();
-                let mut ids = Vec::with_capacity(text.second.len());
-                let halves = [&text.first, &text.second, &text.second];
-                for (half, best) in halves.into_iter().zip(best) {
-                    ids.clear();
-                    time_parts(half, best, |part| Ok(worker.encode_into(part, &mut ids)?))?;
-                }
+                time_states(tokenizer, text, best)?;
             }
         }
         let mut cells = Vec::new();
@@ -256,6 +243,17 @@ fn instruction_sets(
             }));
         }
         report.line(&format!("| {} | {} |", text.name, cells.join(" | ")));
+    }
+    Ok(())
+}
+
+/// Encodes both halves and the second again by a fresh worker, each as [`time_parts`] does.
+fn time_states(tokenizer: &Tokenizer, text: &Text, best: &mut [Vec<f64>]) -> Result<(), Error> {
+    let mut worker = tokenizer.worker();
+    let halves = [&text.first, &text.second, &text.second];
+    for (half, best) in halves.into_iter().zip(best) {
+        let mut ids = Vec::with_capacity(half.len());
+        time_parts(half, best, |part| Ok(worker.encode_into(part, &mut ids)?))?;
     }
     Ok(())
 }

@@ -107,6 +107,11 @@ impl InstructionSet {
         all.into_iter().filter(|set| set.is_available()).collect()
     }
 
+    /// Returns the fastest of these.
+    pub fn best() -> Self {
+        Self::available().pop().unwrap_or(Self::Portable)
+    }
+
     #[cfg(target_arch = "x86_64")]
     fn is_available(self) -> bool {
         match self {
@@ -130,8 +135,7 @@ impl FastLexer {
     ///
     /// The pattern is none of those that this engine knows.
     pub fn new(pattern: &Pattern) -> Result<Self, PatternError> {
-        let best = InstructionSet::available().pop();
-        Self::with_instructions(pattern, best.unwrap_or(InstructionSet::Portable))
+        Self::with_instructions(pattern, InstructionSet::best())
     }
 
     /// As [`FastLexer::new`], with these instructions: to compare them.

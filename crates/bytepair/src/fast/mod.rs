@@ -64,7 +64,8 @@ struct Tables {
 }
 
 impl FastEncoder {
-    /// An encoder over `whole` and `encoder` with instructions of `set`; `None` where ids leave no room for a number of tokens.
+    /// An encoder over `whole` and `encoder` with instructions of `set`; `None` where ids leave no room
+    /// for a number of tokens.
     pub(crate) fn new(
         whole: &Arc<WholePieces>,
         canonical: &Arc<CanonicalForm>,
@@ -224,15 +225,8 @@ impl<T: Tier> Work for Blocks<'_, T> {
 
     #[inline(always)]
     fn run(self) -> Self::Output {
-        let Self {
-            encoder,
-            tier,
-            text,
-            pieces,
-            ids,
-            counts,
-        } = self;
-        encoder.encode_blocks(tier, text, pieces, ids, counts)
+        self.encoder
+            .encode_blocks(self.tier, self.text, self.pieces, self.ids, self.counts)
     }
 }
 
@@ -252,16 +246,14 @@ impl Work for Settling<'_> {
 
     #[inline(always)]
     fn run(self) -> Self::Output {
-        let Self {
-            block,
-            tables,
-            encoder,
-            text,
-            start,
-            ends,
-            missed,
-        } = self;
-        block.settle(tables, encoder, text, start, ends, missed)
+        self.block.settle(
+            self.tables,
+            self.encoder,
+            self.text,
+            self.start,
+            self.ends,
+            self.missed,
+        )
     }
 }
 
