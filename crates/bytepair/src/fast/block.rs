@@ -13,8 +13,7 @@ use bpe_core::{EncodeError, SpanEncoder, TokenId};
 
 use super::Tables;
 use super::cache::{
-    COUNT_SHIFT, Cache, ID_BITS, LONG, LONG_TOKENS, LongKey, SHORT, Tokens, short_key,
-    short_key_inside,
+    COUNT_SHIFT, Cache, ID_BITS, LongKey, SHORT, Tokens, packed, short_key, short_key_inside,
 };
 use super::hash::Secret;
 use super::machine::{Portable, Tier};
@@ -166,10 +165,7 @@ impl Block {
                 let hash = key.hash(secret);
                 self.long_keys[miss % BLOCK] = key;
                 self.hashes[piece] = hash;
-                match len {
-                    ..=LONG => self.cache.prefetch_long(hash),
-                    _ => self.cache.prefetch_longest(hash),
-                }
+                self.cache.prefetch_long(hash, len);
             } else {
                 self.hashes[piece] = secret.hash(self.keys[piece]);
             }
@@ -202,7 +198,8 @@ impl Block {
                 let vocabulary = tables.whole.vocabulary();
                 if let Some(id) = tables.seed.long(vocabulary, found, hash, bytes) {
                     self.tokens[piece] = [id | 1 << COUNT_SHIFT, 0, 0, 0];
-                    self.keep_long(piece, miss, bytes, &[id]);
+                    let key = self.long_keys[miss];
+                    self.cache.keep_long(hash, key, bytes, &[id]);
                     continue;
                 }
             }
@@ -289,51 +286,25 @@ impl Block {
     /// are few.
     fn keep(&mut self, piece: usize, miss: usize, bytes: &[u8]) {
         let start = self.tokens[piece][1] as usize;
-        let overflow = std::mem::take(&mut self.overflow);
-        let tokens = overflow.get(start..).unwrap_or_default();
+        let tokens = self.overflow.get(start..).unwrap_or_default();
+        let few = packed(tokens);
         if bytes.len() > SHORT {
-            self.keep_long(piece, miss, bytes, tokens);
+            let (hash, key) = (self.hashes[piece], self.long_keys[miss % BLOCK]);
+            self.cache.keep_long(hash, key, bytes, tokens);
+        } else if let Some(few) = few {
+            let (line, key) = (self.lines[piece], self.keys[piece]);
+            self.cache.short_lines().keep(line, key, few);
         }
-        let mut found = [0; 4];
-        let is_few = !tokens.is_empty() && tokens.len() <= 4;
-        if is_few {
-            for (place, &token) in found.iter_mut().zip(tokens) {
-                *place = token;
-            }
-            found[0] |= (tokens.len() as u32) << COUNT_SHIFT;
-        }
-        self.overflow = overflow;
-        if is_few {
-            if bytes.len() <= SHORT {
-                let line = self.lines[piece];
-                self.cache.short_lines().keep(line, self.keys[piece], found);
-            }
-            self.tokens[piece] = found;
+        if let Some(few) = few {
+            self.tokens[piece] = few;
             self.overflow.truncate(start);
-        }
-    }
-
-    /// Keeps the tokens of a piece of more than [`SHORT`] bytes, if it is not too long.
-    fn keep_long(&mut self, piece: usize, miss: usize, bytes: &[u8], tokens: &[TokenId]) {
-        let hash = self.hashes[piece];
-        if bytes.len() > LONG {
-            self.cache.keep_longest(hash, bytes, tokens);
-        } else if tokens.len() <= LONG_TOKENS {
-            let key = self.long_keys[miss % BLOCK];
-            self.cache.keep_long(hash, key, tokens);
         }
     }
 
     /// Fills in the tokens of a piece of more than [`SHORT`] bytes, if the cache has them.
     fn find_long(&mut self, piece: usize, key: LongKey, bytes: &[u8]) -> bool {
         let hash = self.hashes[piece];
-        let found = if bytes.len() > LONG {
-            let found = self.cache.longest_tokens(hash, bytes);
-            found.map(|found| found.as_slice())
-        } else {
-            let found = self.cache.long_tokens(hash, key);
-            found.map(|found| found.as_flattened())
-        };
+        let found = self.cache.long_tokens(hash, key, bytes);
         let Some(&[head, second, third, fourth, ..]) = found else {
             return false;
         };

@@ -36,12 +36,13 @@ const NO_KEY: u128 = 0xFF << 120;
 /// The longest piece that fits a short key.
 pub(super) const SHORT: usize = 15;
 /// The longest piece that fits a long key.
-pub(super) const LONG: usize = 31;
+const LONG: usize = 31;
 /// The most tokens of an entry for a long piece.
-pub(super) const LONG_TOKENS: usize = 8;
-/// The longest piece that is kept, and the most tokens of one that is longer than [`LONG`].
-pub(super) const LONGEST: usize = 127;
-pub(super) const LONGEST_TOKENS: usize = 15;
+const LONG_TOKENS: usize = 8;
+/// The longest piece that is kept.
+const LONGEST: usize = 127;
+/// The most tokens of any entry: their number has four bits.
+const MOST_TOKENS: usize = 15;
 /// The most entries for such pieces.
 const LONGEST_ENTRIES: usize = 1024;
 
@@ -92,66 +93,57 @@ impl Cache {
         ShortLines { lines }
     }
 
-    /// Asks for the line of a long key with this hash.
+    /// Asks for the entry of a piece of `len` bytes, more than [`SHORT`], with this hash.
     #[inline(always)]
-    pub(super) fn prefetch_long(&self, hash: u64) {
-        prefetch(&self.quarters, self.long_line(hash));
-    }
-
-    /// The tokens of the long piece with this key, if they are there.
-    #[inline(always)]
-    pub(super) fn long_tokens(&self, hash: u64, key: LongKey) -> Option<&[[u32; 4]; 2]> {
-        let line = self.long_line(hash);
-        let line: &LongLine = self.quarters.get(line..line + 4)?.first_chunk()?;
-        let [low, high, tokens @ ..] = line;
-        (same(*low, key.low) && same(*high, key.high)).then_some(tokens)
-    }
-
-    /// Keeps `tokens`, at most [`LONG_TOKENS`].
-    #[inline(always)]
-    pub(super) fn keep_long(&mut self, hash: u64, key: LongKey, tokens: &[u32]) {
-        let line = self.long_line(hash);
-        let line: Option<&mut LongLine> = self
-            .quarters
-            .get_mut(line..line + 4)
-            .and_then(<[_]>::first_chunk_mut);
-        if let (Some(line), Some(&first)) = (line, tokens.first()) {
-            let mut all = [0; LONG_TOKENS];
-            for (place, &token) in all.iter_mut().zip(tokens) {
-                *place = token;
-            }
-            all[0] = first | (tokens.len() as u32) << COUNT_SHIFT;
-            let [a, b, c, d, e, f, g, h] = all;
-            *line = [words(key.low), words(key.high), [a, b, c, d], [e, f, g, h]];
+    pub(super) fn prefetch_long(&self, hash: u64, len: usize) {
+        match len {
+            ..=LONG => prefetch(&self.quarters, self.long_line(hash)),
+            _ => prefetch(&self.longest, self.longest_entry(hash)),
         }
     }
 
-    /// Asks for the entry of a piece of more than [`LONG`] bytes with this hash.
+    /// The tokens of a piece of more than [`SHORT`] bytes, if they are there, and anything behind them.
     #[inline(always)]
-    pub(super) fn prefetch_longest(&self, hash: u64) {
-        prefetch(&self.longest, self.longest_entry(hash));
+    pub(super) fn long_tokens(&self, hash: u64, key: LongKey, piece: &[u8]) -> Option<&[u32]> {
+        if piece.len() > LONG {
+            return self.longest_tokens(hash, piece);
+        }
+        let line = self.long_line(hash);
+        let line: &LongLine = self.quarters.get(line..line + 4)?.first_chunk()?;
+        let [low, high, tokens @ ..] = line;
+        (same(*low, key.low) && same(*high, key.high)).then_some(tokens.as_flattened())
     }
 
-    /// The tokens of a piece of more than [`LONG`] bytes, if they are there.
-    pub(super) fn longest_tokens(&self, hash: u64, piece: &[u8]) -> Option<&[u32; 16]> {
+    fn longest_tokens(&self, hash: u64, piece: &[u8]) -> Option<&[u32]> {
         let key = longest_key(piece)?;
         let [low, high, tokens] = self.longest.get(self.longest_entry(hash))?;
         (*low == key[0] && *high == key[1]).then_some(tokens)
     }
 
-    /// Keeps the `tokens` of such a piece, if neither has too many.
-    pub(super) fn keep_longest(&mut self, hash: u64, piece: &[u8], tokens: &[u32]) {
-        let place = self.longest_entry(hash);
-        let Some([low, high]) = longest_key(piece).filter(|_| tokens.len() <= LONGEST_TOKENS)
-        else {
+    /// Keeps the tokens of a piece of more than [`SHORT`] bytes, if neither are too many.
+    #[inline(always)]
+    pub(super) fn keep_long(&mut self, hash: u64, key: LongKey, piece: &[u8], tokens: &[u32]) {
+        if piece.len() > LONG {
+            self.keep_longest(hash, piece, tokens);
             return;
-        };
-        if let (Some(entry), Some(&first)) = (self.longest.get_mut(place), tokens.first()) {
-            let mut all = [0; 16];
-            for (place, &token) in all.iter_mut().zip(tokens) {
-                *place = token;
-            }
-            all[0] = first | (tokens.len() as u32) << COUNT_SHIFT;
+        }
+        let line = self.long_line(hash);
+        let line: Option<&mut LongLine> = self
+            .quarters
+            .get_mut(line..line + 4)
+            .and_then(<[_]>::first_chunk_mut);
+        if let (Some(line), Some(all)) = (line, packed::<LONG_TOKENS>(tokens)) {
+            let [a, b, c, d, e, f, g, h] = all;
+            *line = [words(key.low), words(key.high), [a, b, c, d], [e, f, g, h]];
+        }
+    }
+
+    fn keep_longest(&mut self, hash: u64, piece: &[u8], tokens: &[u32]) {
+        let place = self.longest_entry(hash);
+        let entry = self.longest.get_mut(place);
+        if let (Some(entry), Some([low, high]), Some(all)) =
+            (entry, longest_key(piece), packed(tokens))
+        {
             *entry = [low, high, all];
         }
     }
@@ -165,6 +157,20 @@ impl Cache {
     fn long_line(&self, hash: u64) -> usize {
         self.short.end + 4 * scaled(hash, self.long_lines)
     }
+}
+
+/// Tokens as an entry holds them; `None` where there are none, too many for the room, or for the bits of their number.
+#[inline(always)]
+pub(super) fn packed<const ROOM: usize>(tokens: &[u32]) -> Option<[u32; ROOM]> {
+    let mut all = [0; ROOM];
+    if tokens.len() > MOST_TOKENS {
+        return None;
+    }
+    for (place, &token) in all.get_mut(..tokens.len())?.iter_mut().zip(tokens) {
+        *place = token;
+    }
+    *all.first_mut()? = *tokens.first()? | (tokens.len() as u32) << COUNT_SHIFT;
+    Some(all)
 }
 
 pub(super) struct ShortLines<'c> {
